@@ -1,0 +1,19 @@
+/* Files: mapped read-only, or read whole. */
+#ifndef NIB_BASE_FILE_H
+#define NIB_BASE_FILE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+typedef struct nib_mapping {
+    const unsigned char *data; /* [len]; NULL when len is 0 */
+    size_t len;
+    void *base; /* what to unmap */
+} nib_mapping;
+
+/* Map a regular file. NIB_EIO names path and reason. */
+nib_status nib_map_file(nib_mapping *out, const char *path, nib_error *err);
+void nib_unmap_file(nib_mapping *mapping);
+
+#endif

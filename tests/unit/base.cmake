@@ -1,0 +1,1 @@
+# Unit tests of src/base: nib_unit_test(NAME layer..)

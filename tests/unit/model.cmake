@@ -1,0 +1,1 @@
+# Unit tests of src/model: nib_unit_test(NAME layer..)

@@ -1,0 +1,1 @@
+# Unit tests of src/text: nib_unit_test(NAME layer..)
