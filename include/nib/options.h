@@ -1,0 +1,183 @@
+/* The options of models, sessions and generations. Written by tools/options_gen.c from src/options.def: change
+ * that file and run `make options`. */
+/* clang-format off */
+#ifndef NIB_OPTIONS_H
+#define NIB_OPTIONS_H
+
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A whole number that was not given. */
+#define NIB_UNSET INT64_MIN
+
+/** Bytes with a length. */
+typedef struct nib_text {
+    const char *bytes;
+    size_t len;
+} nib_text;
+
+enum { NIB_COMPUTE_EXACT = 0, NIB_COMPUTE_FAST = 1 };
+
+/** How a model is opened. */
+typedef struct nib_model_options {
+    uint32_t size; /* sizeof(nib_model_options), set by the INIT macro */
+    /* Arithmetic of the weight products: exact (binary32 on the dequantised weights) or fast (int8 activations).
+       Default exact. Source: nib. */
+    int compute;
+    /* Instruction set of the kernels; the results are the same bits on each; auto takes NIB_CPU, else the best.
+       Source: nib. */
+    const char *cpu;
+} nib_model_options;
+
+#define NIB_MODEL_OPTIONS_INIT { (uint32_t)sizeof(nib_model_options), 0, NULL }
+
+enum { NIB_CACHE_DYNAMIC = 0, NIB_CACHE_STATIC = 1, NIB_CACHE_NONE = 2 };
+enum { NIB_CACHE_TYPE_F32 = 0, NIB_CACHE_TYPE_F16 = 1, NIB_CACHE_TYPE_Q8_0 = 2 };
+
+/** How a session computes. None of these changes a result but cache_type. */
+typedef struct nib_session_options {
+    uint32_t size; /* sizeof(nib_session_options), set by the INIT macro */
+    /* Threads that compute; this version computes with one. Default unset, 1 to 256. Source: llama.cpp -t. */
+    int64_t threads;
+    /* KV cache: dynamic grows by pages, static takes max_cache_len at once, none encodes the whole text at each
+       step. Default dynamic. Source: lucid use_cache, cache_implementation. */
+    int cache;
+    /* Element type of the KV cache. Default f32. Source: llama.cpp --cache-type-k. */
+    int cache_type;
+    /* Room of the static cache in tokens; refused with another kind of cache. Default unset, 1 to 2147483647.
+       Source: lucid max_cache_len. */
+    int64_t max_cache_len;
+    /* Tokens of a prompt that are encoded in one pass; the results are the same bits for each. Default 256, 0 to
+       2147483647. 0: the whole prompt at once. Source: vLLM chunked prefill. */
+    int64_t prefill_chunk;
+} nib_session_options;
+
+#define NIB_SESSION_OPTIONS_INIT { (uint32_t)sizeof(nib_session_options), NIB_UNSET, 0, 0, NIB_UNSET, 256 }
+
+enum { NIB_DO_SAMPLE_UNSET = 0, NIB_DO_SAMPLE_NO = 1, NIB_DO_SAMPLE_YES = 2 };
+enum { NIB_IGNORE_EOS_NO = 0, NIB_IGNORE_EOS_YES = 1 };
+enum { NIB_SAMPLER_NOISE = 0, NIB_SAMPLER_CDF = 1 };
+enum { NIB_LOGPROBS_RAW = 0, NIB_LOGPROBS_PROCESSED = 1 };
+
+/** One generation. */
+typedef struct nib_generate_options {
+    uint32_t size; /* sizeof(nib_generate_options), set by the INIT macro */
+    /* Limit of new tokens for each row; wins over max_length; 100 when neither is given. Default unset, 0 to
+       2147483647. 0: no new token. Source: lmxlab max_tokens, lucid max_new_tokens. */
+    int64_t max_new_tokens;
+    /* Limit of prompt and new tokens together; a prompt that long comes back unchanged; ignored when max_new_tokens
+       is given. Default unset, 0 to 2147483647. 0: no new token. Source: lucid max_length. Differs: no default of
+       20. */
+    int64_t max_length;
+    /* Unset: draw when temperature is above 0; no: always the best token, whatever the temperature; yes: draw.
+       Default unset. Source: lucid do_sample. Differs: unset draws. */
+    int do_sample;
+    /* Divisor of the logits before drawing: below 1 sharper, above 1 flatter. Default 1.0, 0.0 to 1e30. 0: the best
+       token, as do_sample no. Source: lmxlab, lucid temperature. */
+    double temperature;
+    /* Keep the N most probable tokens, exactly N; equal ones by lower id; ignored when greedy. Default 0, 0 to
+       9223372036854775807. 0: no filter. Source: lmxlab, lucid top_k. */
+    int64_t top_k;
+    /* Keep the smallest set of the most probable tokens whose mass reaches X; 1 is no filter; ignored when greedy.
+       Default 1.0, 0.0 to 1.0. 0: keep the best token. Source: lmxlab, lucid top_p. */
+    double top_p;
+    /* Keep the tokens at least X times as probable as the best; ignored when greedy. Default 0.0, 0.0 to 1.0. 0: no
+       filter. Source: transformers min_p. */
+    double min_p;
+    /* Divide positive and multiply negative logits of every token of prompt and output by X, once each; 1 does
+       nothing. Default 1.0, 1e-6 to 1e6. Source: lmxlab, lucid repetition_penalty. Differs: lmxlab leaves the prompt
+       out. */
+    double repetition_penalty;
+    /* End before this text appears in the output (repeatable); found across token borders. Source: OpenAI stop. */
+    const nib_text *stop; /* [n_stop] borrowed */
+    size_t n_stop;
+    /* End when this token is drawn (repeatable); it stays in the ids, not in the text. Source: lmxlab stop_tokens.
+       */
+    const int32_t *stop_id; /* [n_stop_id] borrowed */
+    size_t n_stop_id;
+    /* End tokens instead of the model's own (repeatable). Source: lucid eos_token_id. */
+    const int32_t *eos_id; /* [n_eos_id] borrowed */
+    size_t n_eos_id;
+    /* Fills short rows of the result; the model's own when unset, else 0. Default unset, 0 to 2147483647. Source:
+       lucid pad_token_id. */
+    int64_t pad_id;
+    /* Yes: end tokens may be drawn and do not end the row. Default no. Source: vLLM ignore_eos. */
+    int ignore_eos;
+    /* 0 to 2^64-1; the same seed, prompt, options and file give the same tokens; random and reported when unset.
+       Source: nib. */
+    int has_seed;
+    uint64_t seed;
+    /* Candidates for each prompt; candidate 0 is the one of N = 1. Default 1, 1 to 65536. Source: transformers
+       num_return_sequences. */
+    int64_t num_return;
+    /* How a token is drawn: noise (argmax of logit and shared Gumbel noise) or cdf (inverse CDF in id order); the
+       distribution is the same. Default noise. Source: lucid inverse CDF; nib noise. */
+    int sampler;
+    /* Log-probabilities of the result: raw (the model's own) or processed (of the distribution drawn from). Default
+       raw. Source: vLLM logprobs_mode. */
+    int logprobs;
+} nib_generate_options;
+
+#define NIB_GENERATE_OPTIONS_INIT { (uint32_t)sizeof(nib_generate_options), NIB_UNSET, NIB_UNSET, 0, 1.0, 0, 1.0, 0.0, 1.0, NULL, 0, NULL, 0, NULL, 0, NIB_UNSET, 0, 0, 0, 1, 0, 0 }
+
+typedef enum nib_option_scope {
+    NIB_SCOPE_MODEL = 0,
+    NIB_SCOPE_SESSION,
+    NIB_SCOPE_GENERATE
+} nib_option_scope;
+
+typedef enum nib_option_kind {
+    NIB_OPTION_KIND_INT = 0, /* int64_t */
+    NIB_OPTION_KIND_REAL,    /* double */
+    NIB_OPTION_KIND_CHOICE,  /* int; one of words */
+    NIB_OPTION_KIND_SEED,    /* uint64_t, after an int that says it is set */
+    NIB_OPTION_KIND_WORD,    /* const char *; one of words */
+    NIB_OPTION_KIND_IDS,     /* const int32_t *, and a size_t */
+    NIB_OPTION_KIND_TEXTS    /* const nib_text *, and a size_t */
+} nib_option_kind;
+
+/** What is known of an option: for bindings, servers and commands that offer them all. Static storage. */
+typedef struct nib_option {
+    const char *name; /* of the field */
+    nib_option_scope scope;
+    nib_option_kind kind;
+    size_t offset;           /* of the field in its struct */
+    const char *initial;     /* the default, as text */
+    int64_t low, high;       /* bounds of an INT */
+    double real_low, real_high; /* bounds of a REAL */
+    const char *words;       /* of a CHOICE or WORD, separated by spaces */
+    const char *there;       /* for each word 'y', or 'n': comes in a later version */
+    const char *flags;       /* of the command, separated by spaces; of a CHOICE without arg, flag j sets word j + 1 */
+    const char *arg;         /* what the flag takes, or "" */
+    const char *zero;        /* what 0 means, or "" */
+    const char *help;        /* one sentence */
+    const char *source;      /* where the option comes from */
+} nib_option;
+
+/** All options, in the order of options.def. */
+NIB_API const nib_option *nib_option_list(size_t *n);
+
+/** Set a field from text [len]: a number, or a word of a choice.
+ *
+ *  options  the struct of option->scope
+ *
+ *  Returns NIB_OK; NIB_EINVAL (no such value; names the value and what was expected; IDS and TEXTS are set in the
+ *          struct); NIB_EUNSUPPORTED (a word that comes in a later version). A WORD keeps a pointer to static text.
+ */
+NIB_API nib_status nib_option_set(void *options, const nib_option *option, const char *text, size_t len,
+                                  nib_error *err);
+
+/** Check a whole struct, as every call that takes one does.
+ *
+ *  Returns NIB_OK; NIB_EINVAL (a value out of its range, NaN, or against another option); NIB_EUNSUPPORTED.
+ */
+NIB_API nib_status nib_options_check(const void *options, nib_option_scope scope, nib_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+/* clang-format on */
+#endif
