@@ -16,8 +16,6 @@ typedef struct row {
     {"CHOICE", #scope, #field, #initial, words, there, flags, arg, zero, help, source},
 #define NIB_OPTION_SEED(scope, field, initial, low, high, flags, arg, zero, help, source)                              \
     {"SEED", #scope, #field, #initial, #low, #high, flags, arg, zero, help, source},
-#define NIB_OPTION_WORD(scope, field, initial, words, there, flags, arg, zero, help, source)                           \
-    {"WORD", #scope, #field, #initial, words, there, flags, arg, zero, help, source},
 #define NIB_OPTION_IDS(scope, field, initial, low, high, flags, arg, zero, help, source)                               \
     {"IDS", #scope, #field, #initial, #low, #high, flags, arg, zero, help, source},
 #define NIB_OPTION_TEXTS(scope, field, initial, low, high, flags, arg, zero, help, source)                             \
@@ -137,8 +135,6 @@ static void put_field(const row *r) {
         printf("    int %s;\n", r->field);
     } else if (is(r, "SEED")) {
         printf("    int has_%s;\n    uint64_t %s;\n", r->field, r->field);
-    } else if (is(r, "WORD")) {
-        printf("    const char *%s;\n", r->field);
     } else if (is(r, "IDS")) {
         printf("    const int32_t *%s; /* [n_%s] borrowed */\n    size_t n_%s;\n", r->field, r->field, r->field);
     } else {
@@ -190,7 +186,6 @@ static void put_header(void) {
          "    NIB_OPTION_KIND_REAL,    /* double */\n"
          "    NIB_OPTION_KIND_CHOICE,  /* int; one of words */\n"
          "    NIB_OPTION_KIND_SEED,    /* uint64_t, after an int that says it is set */\n"
-         "    NIB_OPTION_KIND_WORD,    /* const char *; one of words */\n"
          "    NIB_OPTION_KIND_IDS,     /* const int32_t *, and a size_t */\n"
          "    NIB_OPTION_KIND_TEXTS    /* const nib_text *, and a size_t */\n"
          "} nib_option_kind;\n\n"
@@ -203,7 +198,7 @@ static void put_header(void) {
          "    const char *initial;     /* the default, as text */\n"
          "    int64_t low, high;       /* bounds of an INT */\n"
          "    double real_low, real_high; /* bounds of a REAL */\n"
-         "    const char *words;       /* of a CHOICE or WORD, separated by spaces */\n"
+         "    const char *words;       /* of a CHOICE, separated by spaces */\n"
          "    const char *there;       /* for each word 'y', or 'n': comes in a later version */\n"
          "    const char *flags;       /* of the command, separated by spaces; of a CHOICE without arg, flag j sets word j + 1 */\n"
          "    const char *arg;         /* what the flag takes, or \"\" */\n"
@@ -218,7 +213,7 @@ static void put_header(void) {
          " *  options  the struct of option->scope\n"
          " *\n"
          " *  Returns NIB_OK; NIB_EINVAL (no such value; names the value and what was expected; IDS and TEXTS are set in the\n"
-         " *          struct); NIB_EUNSUPPORTED (a word that comes in a later version). A WORD keeps a pointer to static text.\n"
+         " *          struct); NIB_EUNSUPPORTED (a word that comes in a later version).\n"
          " */\n"
          "NIB_API nib_status nib_option_set(void *options, const nib_option *option, const char *text, size_t len,\n"
          "                                  nib_error *err);\n\n"
@@ -255,7 +250,7 @@ static void put_manual(void) {
             put_bounds(text, sizeof text, r);
             printf("\n- `%s`, `%s%s%s`\n", r->field, r->flags, r->arg[0] ? " " : "", r->arg);
             put_wrapped("  ", text);
-            if (is(r, "CHOICE") || is(r, "WORD")) {
+            if (is(r, "CHOICE")) {
                 put_words(r);
                 putchar('\n');
             }

@@ -20,6 +20,7 @@ typedef struct nib_text {
 } nib_text;
 
 enum { NIB_COMPUTE_EXACT = 0, NIB_COMPUTE_FAST = 1 };
+enum { NIB_CPU_AUTO = 0, NIB_CPU_BASE = 1, NIB_CPU_AVX2 = 2, NIB_CPU_AVX512 = 3, NIB_CPU_AVX512VNNI = 4, NIB_CPU_NEON = 5, NIB_CPU_NEONDOT = 6 };
 
 /** How a model is opened. */
 typedef struct nib_model_options {
@@ -28,11 +29,11 @@ typedef struct nib_model_options {
        Default exact. Source: nib. */
     int compute;
     /* Instruction set of the kernels; the results are the same bits on each; auto takes NIB_CPU, else the best.
-       Source: nib. */
-    const char *cpu;
+       Default auto. Source: nib. */
+    int cpu;
 } nib_model_options;
 
-#define NIB_MODEL_OPTIONS_INIT { (uint32_t)sizeof(nib_model_options), 0, NULL }
+#define NIB_MODEL_OPTIONS_INIT { (uint32_t)sizeof(nib_model_options), 0, 0 }
 
 enum { NIB_CACHE_DYNAMIC = 0, NIB_CACHE_STATIC = 1, NIB_CACHE_NONE = 2 };
 enum { NIB_CACHE_TYPE_F32 = 0, NIB_CACHE_TYPE_F16 = 1, NIB_CACHE_TYPE_Q8_0 = 2 };
@@ -134,7 +135,6 @@ typedef enum nib_option_kind {
     NIB_OPTION_KIND_REAL,    /* double */
     NIB_OPTION_KIND_CHOICE,  /* int; one of words */
     NIB_OPTION_KIND_SEED,    /* uint64_t, after an int that says it is set */
-    NIB_OPTION_KIND_WORD,    /* const char *; one of words */
     NIB_OPTION_KIND_IDS,     /* const int32_t *, and a size_t */
     NIB_OPTION_KIND_TEXTS    /* const nib_text *, and a size_t */
 } nib_option_kind;
@@ -148,7 +148,7 @@ typedef struct nib_option {
     const char *initial;     /* the default, as text */
     int64_t low, high;       /* bounds of an INT */
     double real_low, real_high; /* bounds of a REAL */
-    const char *words;       /* of a CHOICE or WORD, separated by spaces */
+    const char *words;       /* of a CHOICE, separated by spaces */
     const char *there;       /* for each word 'y', or 'n': comes in a later version */
     const char *flags;       /* of the command, separated by spaces; of a CHOICE without arg, flag j sets word j + 1 */
     const char *arg;         /* what the flag takes, or "" */
@@ -165,7 +165,7 @@ NIB_API const nib_option *nib_option_list(size_t *n);
  *  options  the struct of option->scope
  *
  *  Returns NIB_OK; NIB_EINVAL (no such value; names the value and what was expected; IDS and TEXTS are set in the
- *          struct); NIB_EUNSUPPORTED (a word that comes in a later version). A WORD keeps a pointer to static text.
+ *          struct); NIB_EUNSUPPORTED (a word that comes in a later version).
  */
 NIB_API nib_status nib_option_set(void *options, const nib_option *option, const char *text, size_t len,
                                   nib_error *err);
