@@ -12,20 +12,24 @@ typedef struct nib_gguf nib_gguf;
 
 /* One tensor: dims[0] is contiguous. data stays valid until nib_gguf_free. */
 typedef struct nib_tensor {
-    const char *name; /* terminated */
-    uint32_t n_dims;  /* 1 .. 4 */
-    uint64_t dims[4]; /* 1 beyond n_dims; each at least 1 */
-    uint32_t type;    /* a number that nib_dtype_find knows */
-    const unsigned char *data; /* [size_bytes]; NULL when only the head was read */
+    const char *name;          /* terminated */
+    uint32_t n_dims;           /* 1 .. 4 */
+    uint64_t dims[4];          /* 1 beyond n_dims; each at least 1 */
+    uint32_t type;             /* a number that nib_dtype_find knows */
+    const unsigned char *data; /* [size_bytes] */
     size_t size_bytes;
     size_t offset; /* of the first byte in its file */
     size_t part;   /* which file of a split one, from 0 */
 } nib_tensor;
 
-/* Map a file (and the other parts of a split one). Returns NIB_OK, NIB_EIO, NIB_EFORMAT, NIB_EUNSUPPORTED, NIB_ENOMEM. */
+/* Map a file and, of a split one, the other parts, which lie beside the first as NAME-00002-of-00003.gguf; path must be
+ * the first's. After success every field is in range and every tensor's data lies in the file.
+ * Returns NIB_OK; NIB_EIO (a file or a part that cannot be read); NIB_EFORMAT (no GGUF, damaged, truncated, foreign byte
+ * order, or parts that do not belong together); NIB_EUNSUPPORTED (another version, an unknown tensor type, arrays within
+ * arrays); NIB_ENOMEM. Time and memory are linear in the head's size. */
 nib_status nib_gguf_open(nib_gguf **out, const char *path, nib_error *err);
 
-/* The same for a file that lies in memory (no split one); data stays the caller's. */
+/* The same for a file that lies in memory; data [len] stays the caller's. A split one is NIB_EUNSUPPORTED. */
 nib_status nib_gguf_open_memory(nib_gguf **out, const void *data, size_t len, nib_error *err);
 
 void nib_gguf_free(nib_gguf *gguf);
@@ -47,7 +51,8 @@ nib_status nib_gguf_get_real(double *value, const nib_gguf *gguf, const char *ke
 nib_status nib_gguf_get_bool(bool *value, const nib_gguf *gguf, const char *key, nib_error *err);
 nib_status nib_gguf_get_string(const char **text, size_t *len, const nib_gguf *gguf, const char *key, nib_error *err);
 
-/* An array by key: *entry its index, *n its length, -1 and 0 when absent; NIB_EFORMAT when it is no array of that kind. */
+/* An array by key: *entry its index, *n its length, -1 and 0 when absent; NIB_EFORMAT when it is no array of that kind. An
+ * integer kind takes any integers: nib_gguf_value sets both u and i for them, as two's complement. */
 nib_status nib_gguf_get_array(int64_t *entry, size_t *n, const nib_gguf *gguf, const char *key, nib_value_kind kind,
                               nib_error *err);
 
