@@ -1,0 +1,130 @@
+"""Turns a GGUF file into the transformers model it describes: float32, eager attention, weights of gguf_weights.py."""
+
+import numpy as np
+import torch
+from transformers import Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM
+
+LAYER_NAMES = {
+    "attn_q.weight": "self_attn.q_proj.weight",
+    "attn_k.weight": "self_attn.k_proj.weight",
+    "attn_v.weight": "self_attn.v_proj.weight",
+    "attn_output.weight": "self_attn.o_proj.weight",
+    "attn_q.bias": "self_attn.q_proj.bias",
+    "attn_k.bias": "self_attn.k_proj.bias",
+    "attn_v.bias": "self_attn.v_proj.bias",
+    "attn_output.bias": "self_attn.o_proj.bias",
+    "ffn_gate.weight": "mlp.gate_proj.weight",
+    "ffn_up.weight": "mlp.up_proj.weight",
+    "ffn_down.weight": "mlp.down_proj.weight",
+    "attn_norm.weight": "input_layernorm.weight",
+}
+LLAMA_NAMES = LAYER_NAMES | {"ffn_norm.weight": "post_attention_layernorm.weight"}
+GEMMA3_NAMES = LAYER_NAMES | {
+    "attn_q_norm.weight": "self_attn.q_norm.weight",
+    "attn_k_norm.weight": "self_attn.k_norm.weight",
+    "post_attention_norm.weight": "post_attention_layernorm.weight",
+    "ffn_norm.weight": "pre_feedforward_layernorm.weight",
+    "post_ffw_norm.weight": "post_feedforward_layernorm.weight",
+}
+
+
+def shortest(value):
+    """The shortest decimal of a float32 as a double: 1e-5 instead of 9.999999747378752e-06."""
+    return float(str(np.float32(value)))
+
+
+def common(file):
+    heads = file.get("{arch}.attention.head_count")
+    width = file.get("{arch}.embedding_length")
+    return {
+        "vocab_size": file.tensors["token_embd.weight"].data.shape[0],
+        "hidden_size": width,
+        "intermediate_size": file.get("{arch}.feed_forward_length"),
+        "num_hidden_layers": file.get("{arch}.block_count"),
+        "num_attention_heads": heads,
+        "num_key_value_heads": file.get("{arch}.attention.head_count_kv", heads),
+        "head_dim": file.get("{arch}.attention.key_length", width // heads),
+        "max_position_embeddings": file.get("{arch}.context_length"),
+        "rms_norm_eps": shortest(file.get("{arch}.attention.layer_norm_rms_epsilon")),
+        "tie_word_embeddings": "output.weight" not in file.tensors,
+        "bos_token_id": None,
+        "eos_token_id": None,
+        "pad_token_id": None,
+        "attn_implementation": "eager",
+    }
+
+
+def unpermute(rows, heads):
+    """llama's q and k rows from GGUF's order (pairs side by side) to transformers' (pairs half a head apart)."""
+    return rows.reshape(heads, -1, 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
+
+
+def llama_config(file):
+    theta = shortest(file.get("{arch}.rope.freq_base", 10000.0))
+    bias = "blk.0.attn_q.bias" in file.tensors
+    return LlamaConfig(**common(file), attention_bias=bias,
+                       rope_parameters={"rope_type": "default", "rope_theta": theta})
+
+
+def llama_weight(file, config, name):
+    weight = file.weight(name)
+    if ".attn_q." in name:
+        return unpermute(weight, config.num_attention_heads)
+    if ".attn_k." in name:
+        return unpermute(weight, config.num_key_value_heads)
+    return weight
+
+
+def gemma3_config(file):
+    theta = shortest(file.get("{arch}.rope.freq_base", 1e6))
+    return Gemma3TextConfig(
+        **common(file),
+        sliding_window=file.get("{arch}.attention.sliding_window"),
+        sliding_window_pattern=6,
+        query_pre_attn_scalar=file.get("{arch}.attention.key_length"),
+        rope_parameters={
+            "full_attention": {"rope_type": "default", "rope_theta": theta},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+        },
+    )
+
+
+def gemma3_weight(file, _config, name):
+    """GGUF stores the factor 1 + w of a norm, transformers w; the difference is exact in both directions."""
+    weight = file.weight(name)
+    if "norm" not in name:
+        return weight
+    less_one = weight - np.float32(1)
+    assert np.array_equal(np.float32(1) + less_one, weight), f"{name}: 1 + (g - 1) is not g"
+    return less_one
+
+
+ARCHITECTURES = {
+    "llama": (llama_config, llama_weight, LlamaForCausalLM, LLAMA_NAMES),
+    "gemma3": (gemma3_config, gemma3_weight, Gemma3ForCausalLM, GEMMA3_NAMES),
+}
+
+
+def hf_name(name, layer_names):
+    if name == "token_embd.weight":
+        return "model.embed_tokens.weight"
+    if name == "output_norm.weight":
+        return "model.norm.weight"
+    if name == "output.weight":
+        return "lm_head.weight"
+    _, layer, rest = name.split(".", 2)
+    return f"model.layers.{layer}.{layer_names[rest]}"
+
+
+def load(file):
+    """The model of an open gguf_weights.File. Every tensor must find its place and every place its tensor."""
+    make_config, get_weight, model_class, layer_names = ARCHITECTURES[file.get("general.architecture")]
+    config = make_config(file)
+    model = model_class(config).float().eval()
+    state = {hf_name(name, layer_names): torch.from_numpy(get_weight(file, config, name)) for name in file.tensors}
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    if config.tie_word_embeddings:
+        assert model.lm_head.weight is model.model.embed_tokens.weight
+        missing = [name for name in missing if name != "lm_head.weight"]
+    assert not missing and not unexpected, (missing, unexpected)
+    return model
