@@ -8,15 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static int fail(const nib_error *err)
-{
+static int fail(const nib_error *err) {
     fprintf(stderr, "hello: %s\n", err->message);
     return 1;
 }
 
 /* Called after each token: its text where there is a tokenizer, else its id. */
-static int print(const nib_token *token, void *user)
-{
+static int print(const nib_token *token, void *user) {
     FILE *out = user;
     if (token->text != NULL)
         fwrite(token->text, 1, token->text_len, out);
@@ -25,8 +23,7 @@ static int print(const nib_token *token, void *user)
     return fflush(out); /* anything but 0 ends the generation */
 }
 
-static int generate(nib_model *model, const int32_t *ids, size_t n, nib_error *err)
-{
+static int generate(nib_model *model, const int32_t *ids, size_t n, nib_error *err) {
     nib_session *session;
     nib_result *result;
     nib_prompt prompt = {ids, n};
@@ -46,8 +43,7 @@ static int generate(nib_model *model, const int32_t *ids, size_t n, nib_error *e
     return putchar('\n') == EOF;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     static const int32_t some_ids[] = {1, 2, 3};
     const char *text = argc > 2 ? argv[2] : "Once upon a time";
     const nib_tokenizer *tokenizer;
