@@ -2,6 +2,8 @@
 #include "base/memory.h"
 
 #include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +24,42 @@ bool nib_add_size(size_t *sum, size_t a, size_t b) {
     return !__builtin_add_overflow(a, b, sum);
 }
 
+/* The number after `label` in a small text file, times unit; fallback when there is none ("max"). */
+static size_t read_number(const char *path, const char *label, size_t unit, size_t fallback) {
+    char text[4096];
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return fallback;
+    }
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[n] = '\0';
+    const char *at = strstr(text, label);
+    unsigned long long number;
+    if (at == NULL || sscanf(at + strlen(label), "%llu", &number) != 1) {
+        return fallback;
+    }
+    return number > SIZE_MAX / unit ? SIZE_MAX : (size_t)number * unit;
+}
+
+size_t nib_memory_available(void) {
+    size_t machine = read_number("/proc/meminfo", "MemAvailable:", 1024, SIZE_MAX);
+    size_t limit = read_number("/sys/fs/cgroup/memory.max", "", 1, SIZE_MAX);
+    size_t used = read_number("/sys/fs/cgroup/memory.current", "", 1, 0);
+    size_t group = limit == SIZE_MAX ? SIZE_MAX : limit > used ? limit - used : 0;
+    return machine < group ? machine : group;
+}
+
+enum { LARGE = 64 << 20 };
+
+/* Linux promises more than it has and kills later: large sizes are compared with what there is. */
+static bool refused(size_t size) {
+    return fault() || (size >= LARGE && size > nib_memory_available());
+}
+
 void *nib_alloc(size_t n, size_t size_bytes) {
     size_t size;
-    if (!nib_mul_size(&size, n, size_bytes) || fault()) {
+    if (!nib_mul_size(&size, n, size_bytes) || refused(size)) {
         return NULL;
     }
     return malloc(size == 0 ? 1 : size);
@@ -32,7 +67,7 @@ void *nib_alloc(size_t n, size_t size_bytes) {
 
 void *nib_alloc_zero(size_t n, size_t size_bytes) {
     size_t size;
-    if (!nib_mul_size(&size, n, size_bytes) || fault()) {
+    if (!nib_mul_size(&size, n, size_bytes) || refused(size)) {
         return NULL;
     }
     return calloc(size == 0 ? 1 : size, 1);
@@ -41,7 +76,7 @@ void *nib_alloc_zero(size_t n, size_t size_bytes) {
 void *nib_alloc_aligned(size_t n, size_t size_bytes) {
     size_t size;
     void *array = NULL;
-    if (!nib_mul_size(&size, n, size_bytes) || fault()) {
+    if (!nib_mul_size(&size, n, size_bytes) || refused(size)) {
         return NULL;
     }
     if (posix_memalign(&array, 64, size == 0 ? 1 : size) != 0) {
@@ -52,7 +87,7 @@ void *nib_alloc_aligned(size_t n, size_t size_bytes) {
 
 void *nib_realloc(void *array, size_t n, size_t size_bytes) {
     size_t size;
-    if (!nib_mul_size(&size, n, size_bytes) || fault()) {
+    if (!nib_mul_size(&size, n, size_bytes) || refused(size)) {
         return NULL;
     }
     return realloc(array, size == 0 ? 1 : size);

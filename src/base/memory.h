@@ -29,6 +29,10 @@ void *nib_realloc(void *array, size_t n, size_t size_bytes);
 /* Makes *array hold at least n elements, growing by half; *cap is its room. False when out of memory, nothing changed. */
 bool nib_reserve(void *array_pointer, size_t *cap, size_t n, size_t size_bytes);
 
+/* Bytes that may still be allocated before the system kills somebody for memory: the least of what the machine and the
+ * cgroup have. SIZE_MAX when the system does not say. Allocations of 64 MiB and more are refused beyond it. */
+size_t nib_memory_available(void);
+
 /* A copy of text [len], terminated; NULL when out of memory. */
 char *nib_copy_text(const char *text, size_t len);
 

@@ -1,0 +1,32 @@
+/* The inside of a model, for decode/. */
+#ifndef NIB_MODEL_MODEL_H
+#define NIB_MODEL_MODEL_H
+
+#include <stdatomic.h>
+
+#include <nib/model.h>
+
+#include "model/forward.h"
+
+struct nib_model {
+    atomic_size_t refs;
+    nib_gguf *gguf;           /* NULL of random and custom models */
+    nib_tokenizer *tokenizer; /* NULL when the file has none */
+    nib_config config;        /* of a custom model only V and context */
+    nib_weights weights;
+    const nib_kernels *kernels;
+    nib_custom_model custom; /* forward and step NULL when it is none */
+    char *name;
+    char *chat_template; /* NULL: none */
+    int32_t pad_id, start_id;
+    int32_t *end_ids; /* [n_end_ids] */
+    size_t n_end_ids;
+    bool add_start;
+};
+
+bool nib_model_is_custom(const nib_model *model);
+
+/* One more holder; nib_model_free gives it back. */
+void nib_model_retain(nib_model *model);
+
+#endif

@@ -1,0 +1,177 @@
+/* Binding the tensors of a file to the places that the block function reads. */
+#include "model/weights.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+typedef struct binder {
+    nib_weights *weights;
+    const nib_config *config;
+    const nib_gguf *gguf;
+    const nib_kernels *kernels;
+    nib_error *err;
+    nib_status status; /* of the first failure; later calls do nothing */
+} binder;
+
+static nib_status check_shape(const nib_tensor *tensor, int64_t rows, int64_t cols, nib_error *err) {
+    bool vector = rows == 1;
+    bool fits = vector ? tensor->dims[0] == (uint64_t)cols && tensor->dims[1] == 1
+                       : tensor->dims[0] == (uint64_t)cols && tensor->dims[1] == (uint64_t)rows;
+    if (!fits || tensor->dims[2] != 1 || tensor->dims[3] != 1) {
+        return nib_fail(err, NIB_EFORMAT, "%s: shape %llu x %llu x %llu x %llu, expected %lld x %lld", tensor->name,
+                        (unsigned long long)tensor->dims[0], (unsigned long long)tensor->dims[1],
+                        (unsigned long long)tensor->dims[2], (unsigned long long)tensor->dims[3], (long long)cols,
+                        (long long)rows);
+    }
+    return NIB_OK;
+}
+
+/* A tensor as a matrix. Absent: NIB_OK and data NULL when optional, else NIB_EFORMAT. */
+static nib_matrix find_matrix(binder *b, const char *name, int64_t rows, int64_t cols, bool optional) {
+    nib_matrix matrix = {0};
+    if (b->status != NIB_OK) {
+        return matrix;
+    }
+    const nib_tensor *tensor = nib_gguf_find_tensor(b->gguf, name);
+    if (tensor == NULL) {
+        if (!optional) {
+            b->status = nib_fail(b->err, NIB_EFORMAT, "%s: missing, expected a tensor of %lld x %lld", name,
+                                 (long long)cols, (long long)rows);
+        }
+        return matrix;
+    }
+    const nib_dtype_traits *traits = nib_dtype_find(tensor->type);
+    if (traits == NULL || !traits->computes) {
+        b->status = nib_fail(b->err, NIB_EUNSUPPORTED, "%s: type %s, expected F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, "
+                             "Q8_0, Q4_K, Q5_K or Q6_K", name, traits == NULL ? "unknown" : traits->name);
+        return matrix;
+    }
+    b->status = check_shape(tensor, rows, cols, b->err);
+    if (b->status != NIB_OK) {
+        return matrix;
+    }
+    matrix.data = tensor->data;
+    matrix.rows = rows;
+    matrix.cols = cols;
+    matrix.row_bytes = (size_t)cols / traits->block * traits->block_bytes;
+    matrix.dtype = (nib_dtype)tensor->type;
+    b->weights->n_params += rows * cols;
+    b->weights->bytes += tensor->size_bytes;
+    return matrix;
+}
+
+/* A vector as binary32, copied: files may store it as any type and align it as they like. */
+static const float *find_vector(binder *b, const char *name, int64_t n, bool optional) {
+    nib_matrix matrix = find_matrix(b, name, 1, n, optional);
+    if (b->status != NIB_OK || matrix.data == NULL) {
+        return NULL;
+    }
+    nib_weights *weights = b->weights;
+    if (weights->cap_vectors - weights->n_vectors < (size_t)n) {
+        b->status = nib_fail(b->err, NIB_EFORMAT, "%s: more vectors than the architecture has", name);
+        return NULL;
+    }
+    float *vector = weights->vectors + weights->n_vectors;
+    b->kernels->dequantize(vector, &matrix, 0);
+    weights->n_vectors += (size_t)n;
+    return vector;
+}
+
+static void layer_name(char name[96], int64_t layer, const char *part, const char *what) {
+    (void)snprintf(name, 96, "blk.%lld.%s.%s", (long long)layer, part, what);
+}
+
+static nib_linear bind_linear(binder *b, int64_t layer, const char *part, int64_t rows, int64_t cols) {
+    char name[96];
+    layer_name(name, layer, part, "weight");
+    nib_linear linear = {find_matrix(b, name, rows, cols, false), NULL};
+    layer_name(name, layer, part, "bias");
+    linear.bias = find_vector(b, name, rows, true);
+    return linear;
+}
+
+static nib_norm bind_norm(binder *b, int64_t layer, const char *part, int64_t n) {
+    char name[96];
+    layer_name(name, layer, part, "weight");
+    nib_norm norm = {find_vector(b, name, n, false), NULL};
+    if (b->config->arch->norm == NIB_NORM_LAYER) {
+        layer_name(name, layer, part, "bias");
+        norm.bias = find_vector(b, name, n, false);
+    }
+    return norm;
+}
+
+static void bind_layer(binder *b, int64_t i) {
+    const nib_config *c = b->config;
+    nib_layer *layer = &b->weights->layers[i];
+    bool gated = c->arch->ffn == NIB_FFN_SILU_GATED || c->arch->ffn == NIB_FFN_GELU_TANH_GATED;
+    layer->attn_norm = bind_norm(b, i, "attn_norm", c->D);
+    layer->q = bind_linear(b, i, "attn_q", c->H * c->E, c->D);
+    layer->k = bind_linear(b, i, "attn_k", c->K * c->E, c->D);
+    layer->v = bind_linear(b, i, "attn_v", c->K * c->E, c->D);
+    layer->o = bind_linear(b, i, "attn_output", c->D, c->H * c->E);
+    layer->ffn_norm = bind_norm(b, i, "ffn_norm", c->D);
+    if (gated) {
+        layer->gate = bind_linear(b, i, "ffn_gate", c->F, c->D);
+    }
+    layer->up = bind_linear(b, i, "ffn_up", c->F, c->D);
+    layer->down = bind_linear(b, i, "ffn_down", c->D, c->F);
+    if (c->arch->qk_norm) {
+        layer->q_norm = bind_norm(b, i, "attn_q_norm", c->E);
+        layer->k_norm = bind_norm(b, i, "attn_k_norm", c->E);
+    }
+    if (c->arch->place == NIB_NORM_AROUND) {
+        layer->attn_post_norm = bind_norm(b, i, "post_attention_norm", c->D);
+        layer->ffn_post_norm = bind_norm(b, i, "post_ffw_norm", c->D);
+    }
+}
+
+/* Room for every norm and bias that a layer can have. */
+static size_t vector_room(const nib_config *c) {
+    int64_t layer = 8 * c->D + 4 * c->E + c->H * c->E + 2 * c->K * c->E + c->D + 2 * c->F + c->D;
+    return (size_t)(c->L * layer + 2 * c->D + c->V);
+}
+
+static nib_status allocate(nib_weights *weights, const nib_config *config, size_t room, nib_error *err) {
+    *weights = (nib_weights){0};
+    weights->layers = nib_alloc_zero((size_t)config->L, sizeof weights->layers[0]);
+    weights->vectors = nib_alloc(room, sizeof weights->vectors[0]);
+    weights->cap_vectors = room;
+    if (weights->layers == NULL || weights->vectors == NULL) {
+        nib_weights_free(weights);
+        return nib_fail_memory(err, room * sizeof(float), "norms, biases and the table of layers");
+    }
+    return NIB_OK;
+}
+
+nib_status nib_weights_bind(nib_weights *weights, const nib_config *config, const nib_gguf *gguf,
+                            const nib_kernels *kernels, nib_error *err) {
+    nib_status status = allocate(weights, config, vector_room(config), err);
+    if (status != NIB_OK) {
+        return status;
+    }
+    binder b = {weights, config, gguf, kernels, err, NIB_OK};
+    weights->embedding = find_matrix(&b, "token_embd.weight", config->V, config->D, false);
+    for (int64_t i = 0; i < config->L && b.status == NIB_OK; i++) {
+        bind_layer(&b, i);
+    }
+    weights->last_norm.weight = find_vector(&b, "output_norm.weight", config->D, false);
+    weights->head.w = find_matrix(&b, "output.weight", config->V, config->D, true);
+    if (weights->head.w.data == NULL) {
+        weights->head.w = weights->embedding;
+    } else {
+        weights->head.bias = find_vector(&b, "output.bias", config->V, true);
+    }
+    if (b.status != NIB_OK) {
+        nib_weights_free(weights);
+    }
+    return b.status;
+}
+
+void nib_weights_free(nib_weights *weights) {
+    nib_free(weights->layers);
+    nib_free(weights->vectors);
+    *weights = (nib_weights){0};
+}

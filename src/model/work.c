@@ -1,0 +1,100 @@
+/* The work area of a session, one allocation. */
+#include "model/work.h"
+
+#include "base/maths.h"
+#include "base/memory.h"
+
+enum { N_PARTS = 13 };
+
+/* Sizes of the parts in floats, in the order of `place`. */
+static void part_sizes(int64_t sizes[N_PARTS], const nib_config *c, int64_t n) {
+    int64_t half = c->rope_dim / 2;
+    int64_t widest = c->D > c->F ? c->D : c->F;
+    widest = widest > c->H * c->E ? widest : c->H * c->E;
+    const int64_t all[N_PARTS] = {
+        n * c->D,
+        n * NIB_PAD16(c->D),
+        n * c->H * c->E,
+        n * c->K * c->E,
+        n * c->K * c->E,
+        n * NIB_PAD16(c->H * c->E),
+        n * NIB_PAD16(c->F),
+        n * c->F,
+        n * c->D,
+        2 * n * half,
+        2 * n * half,
+        c->H / c->K * c->E,
+        NIB_PAD16(widest),
+    };
+    for (int i = 0; i < N_PARTS; i++) {
+        sizes[i] = NIB_PAD16(all[i]);
+    }
+}
+
+static void place(nib_work *work, const int64_t sizes[N_PARTS]) {
+    float **parts[N_PARTS] = {&work->x, &work->h,   &work->q,   &work->k,   &work->v,       &work->a,      &work->gate,
+                              &work->up, &work->y, &work->cos, &work->sin, &work->group_o, &work->scratch};
+    float *at = work->block;
+    for (int i = 0; i < N_PARTS; i++) {
+        *parts[i] = at;
+        at += sizes[i];
+    }
+}
+
+bool nib_work_bytes(size_t *bytes, const nib_config *config, int64_t n) {
+    int64_t sizes[N_PARTS];
+    size_t floats = 0;
+    /* The bounds of nib_config_check keep one row below 2^45 floats. */
+    if (n < 0 || n > 1 << 17) {
+        n = 1 << 17;
+    }
+    part_sizes(sizes, config, n);
+    for (int i = 0; i < N_PARTS; i++) {
+        if (!nib_add_size(&floats, floats, (size_t)sizes[i])) {
+            return false;
+        }
+    }
+    return nib_mul_size(bytes, floats, sizeof(float));
+}
+
+/* Inverse frequencies base^(-2i/dim) in double, rounded to binary32: rule 5. */
+static void fill_freq(double *freq, double base, int64_t dim) {
+    for (int64_t i = 0; i < dim / 2; i++) {
+        double exponent = -2.0 * (double)i / (double)dim;
+        freq[i] = (double)(float)nib_pow(base, exponent);
+    }
+}
+
+nib_status nib_work_reserve(nib_work *work, const nib_config *config, int64_t n, nib_error *err) {
+    int64_t sizes[N_PARTS];
+    size_t bytes;
+    if (n <= work->n) {
+        return NIB_OK;
+    }
+    if (!nib_work_bytes(&bytes, config, n)) {
+        return nib_fail_memory(err, SIZE_MAX, "the work area");
+    }
+    nib_work_free(work);
+    work->block = nib_alloc_aligned(bytes / sizeof(float), sizeof(float));
+    work->freq = nib_alloc((size_t)config->rope_dim + 1, sizeof(double));
+    if (work->block == NULL || work->freq == NULL) {
+        nib_work_free(work);
+        return nib_fail_memory(err, bytes, "the work area");
+    }
+    part_sizes(sizes, config, n);
+    place(work, sizes);
+    work->n = n;
+    work->bytes = bytes;
+    if (config->rope_dim > 0) {
+        fill_freq(work->freq, config->rope_base, config->rope_dim);
+        double local = config->arch->local_rope_base;
+        fill_freq(work->freq + config->rope_dim / 2, local > 0 ? local : config->rope_base, config->rope_dim);
+    }
+    return NIB_OK;
+}
+
+void nib_work_free(nib_work *work) {
+    nib_free(work->block);
+    nib_free(work->freq);
+    *work = (nib_work){0};
+}
