@@ -1,1 +1,5 @@
 # Unit tests of src/base: nib_unit_test(NAME layer..)
+nib_unit_test(test_maths base)
+target_link_libraries(test_maths PRIVATE m) # the oracle only
+nib_unit_test(test_random base)
+target_link_libraries(test_random PRIVATE m)
