@@ -5,13 +5,15 @@ import torch
 TOP = 5
 
 
-def generate(model, prompt, n_new, **settings):
-    """generate() of transformers: the new ids, the raw logits and the processed scores [n_new, V], all on float32."""
+def generate(model, prompt, limit, penalty, end):
+    """generate() of transformers: the new ids, the raw logits and the processed scores [n, V]."""
+    extra = {"eos_token_id": end, "pad_token_id": 0} if end else {}
+    if penalty != 1:
+        extra["repetition_penalty"] = penalty
     out = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
-                         do_sample=False, max_new_tokens=n_new, output_logits=True, output_scores=True,
-                         return_dict_in_generate=True, **settings)
-    ids = out.sequences[0, len(prompt):].tolist()
-    return ids, torch.cat(out.logits), torch.cat(out.scores)
+                         do_sample=False, max_new_tokens=limit, output_logits=True, output_scores=True,
+                         return_dict_in_generate=True, **extra)
+    return out.sequences[0, len(prompt) :].tolist(), torch.cat(out.logits), torch.cat(out.scores)
 
 
 def whole(model, ids, n_last):
@@ -20,26 +22,31 @@ def whole(model, ids, n_last):
         return model(torch.tensor([ids]), use_cache=False, logits_to_keep=n_last).logits[0]
 
 
-def describe(ids, logits, scores):
-    """Log-probabilities (float64), margins between the best and the second score, and the best few, step by step."""
-    chosen = torch.tensor(ids)[:, None]
-    logprobs = torch.log_softmax(logits.double(), dim=-1).gather(1, chosen)[:, 0]
-    best = scores.double().topk(2).values
-    top = logits.topk(TOP)
-    return {
+def distance(a, b):
+    """The largest difference of two sets of logits, as log-probabilities."""
+    return (a.double().log_softmax(-1) - b.double().log_softmax(-1)).abs().max().item()
+
+
+def run(model, name, prompt, limit, penalty=1.0, end=()):
+    """One case. `cache_noise`: how far the oracle's own cached and uncached answers lie apart, a floor of any bound."""
+    end = list(end)
+    ids, logits, scores = generate(model, prompt, limit, penalty, end)
+    best, top = scores.double().topk(2).values, logits.topk(TOP)
+    logprobs = logits.double().log_softmax(-1).gather(1, torch.tensor(ids)[:, None])[:, 0]
+    case = {
+        "name": name,
+        "prompt": prompt,
+        "penalty": penalty,
+        "end": end,
+        "limit": limit,
         "ids": ids,
         "logprobs": logprobs.tolist(),
         "margins": (best[:, 0] - best[:, 1]).tolist(),
         "top_ids": top.indices.tolist(),
         "top_logits": top.values.tolist(),
+        "max_logit": logits.abs().max().item(),
+        "cache_noise": distance(logits, whole(model, prompt + ids[:-1], len(ids))),
     }
-
-
-def run(model, prompt, n_new, **settings):
-    """One case. `cache_noise`: how far the oracle's own cached and uncached logits lie apart, a floor of any bound."""
-    ids, logits, scores = generate(model, prompt, n_new, **settings)
-    again = whole(model, prompt + ids[:-1], len(ids))
-    case = describe(ids, logits, scores)
-    case["cache_noise"] = (again.double().log_softmax(-1) - logits.double().log_softmax(-1)).abs().max().item()
-    case["max_logit"] = logits.abs().max().item()
+    print(f"{name}: {len(prompt)} tokens and {len(ids)} new ones, smallest margin {min(case['margins']):.3g}, "
+          f"cached against uncached {case['cache_noise']:.2g}")
     return case

@@ -8,7 +8,7 @@ USER_DEFINED, CONTROL = 4, 3
 
 
 def byte_level(file):
-    """The tokenizer of a `gpt2` vocabulary with the smollm splitter (single digits, then the GPT-2 pattern) or plain."""
+    """The tokenizer of a `gpt2` vocabulary: the GPT-2 splitter, with smollm's single digits before it."""
     tokens = file.get("tokenizer.ggml.tokens")
     merges = [tuple(merge.split(" ")) for merge in file.get("tokenizer.ggml.merges")]
     tokenizer = tokenizers.Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges))
@@ -23,7 +23,7 @@ def byte_level(file):
 
 
 def merged_by_score(text, scores):
-    """SentencePiece's rule, the slow way: join the pair of the highest score, the leftmost of equals, until none is left."""
+    """SentencePiece's rule, the slow way: join the pair of the highest score, the leftmost of equals, while there is one."""
     parts = list(text)
     while True:
         pairs = [(scores[a + b], -i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in scores]
@@ -66,3 +66,11 @@ def encode(file, text):
     if file.get("tokenizer.ggml.model") == "gpt2":
         return byte_level(file).encode(text, add_special_tokens=False).ids
     return sentencepiece(file, text)
+
+
+def decode(file, ids):
+    """For the eye: control tokens are shown, bytes of SentencePiece are not joined."""
+    if file.get("tokenizer.ggml.model") == "gpt2":
+        return byte_level(file).decode(ids, skip_special_tokens=False)
+    tokens = file.get("tokenizer.ggml.tokens")
+    return "".join(tokens[i] for i in ids).replace("\u2581", " ")
