@@ -125,18 +125,21 @@ static void open_block(search *s, int64_t block) {
     }
 }
 
-/* bound[b] = the most that a token of block b can score. Returns the block with the largest; -1 when all are masked. */
-static int64_t bound_blocks(double *bound, const nib_noise *noise, const float *block_max, int64_t blocks, double T) {
-    int64_t best = -1;
+/* bound[b] = what no token of block b can exceed, -infinity for a masked block. */
+static void bound_blocks(double *bound, const nib_noise *noise, const float *block_max, int64_t blocks, double T) {
     for (int64_t b = 0; b < blocks; b++) {
         bound[b] = -INFINITY;
-        if (!(block_max[b] > -INFINITY)) {
-            continue;
+        if (block_max[b] > -INFINITY) {
+            double log_m = nib_log(block_minimum(noise, (uint32_t)b).M);
+            bound[b] = (double)block_max[b] - T * log_m + margin(block_max[b], T);
         }
-        bound[b] = (double)block_max[b] - T * nib_log(block_minimum(noise, (uint32_t)b).M);
-        if (best < 0 || bound[b] > bound[best]) {
-            best = b;
-        }
+    }
+}
+
+static int64_t largest(const double *bound, int64_t blocks) {
+    int64_t best = 0;
+    for (int64_t b = 1; b < blocks; b++) {
+        best = bound[b] > bound[best] ? b : best;
     }
     return best;
 }
@@ -145,16 +148,12 @@ int32_t nib_noise_draw(int64_t *n_opened, double *bound, const nib_noise *noise,
                        int64_t V, double T) {
     search s = {noise, l, V, T, -INFINITY, -1};
     int64_t blocks = (V + NIB_NOISE_BLOCK - 1) / NIB_NOISE_BLOCK, opened = 0;
-    int64_t likeliest = bound_blocks(bound, noise, block_max, blocks, T);
-    if (likeliest >= 0) {
-        open_block(&s, likeliest);
+    bound_blocks(bound, noise, block_max, blocks, T);
+    /* The most promising block first: opening in id order looks at twice as many. */
+    for (int64_t b = largest(bound, blocks); bound[b] > -INFINITY && bound[b] >= s.best; b = largest(bound, blocks)) {
+        open_block(&s, b);
+        bound[b] = -INFINITY;
         opened++;
-    }
-    for (int64_t b = 0; b < blocks; b++) {
-        if (b != likeliest && block_max[b] > -INFINITY && bound[b] + margin(block_max[b], T) >= s.best) {
-            open_block(&s, b);
-            opened++;
-        }
     }
     if (n_opened != NULL) {
         *n_opened = opened;

@@ -25,6 +25,19 @@ static void count_digits(size_t count[DIGITS], const uint64_t *key, size_t n, in
     }
 }
 
+/* The shift of the first digit in which key [n] differ; n > 0. -1 when they are all equal. */
+static int first_difference(const uint64_t *key, size_t n) {
+    uint64_t differ = 0;
+    for (size_t i = 1; i < n; i++) {
+        differ |= key[i] ^ key[0];
+    }
+    int shift = TOP_SHIFT;
+    while (shift >= 0 && differ >> shift == 0) {
+        shift -= 8;
+    }
+    return shift;
+}
+
 /* Puts keys with a digit above pivot first, those with pivot next, the others last. Returns how many are above. */
 static size_t partition(uint64_t *key, size_t n, int shift, unsigned pivot) {
     size_t above = 0, end = n;
@@ -42,7 +55,8 @@ static size_t partition(uint64_t *key, size_t n, int shift, unsigned pivot) {
 }
 
 void nib_order_select(uint64_t *key, size_t n, size_t k) {
-    for (int shift = TOP_SHIFT; shift >= 0 && k > 0 && k < n; shift -= 8) {
+    while (k > 0 && k < n) {
+        int shift = first_difference(key, n); /* keys differ, so there is one, and it is smaller each time */
         size_t count[DIGITS];
         count_digits(count, key, n, shift);
         unsigned pivot = DIGITS - 1;
@@ -87,22 +101,19 @@ static void deal(uint64_t *key, size_t end[DIGITS], const size_t count[DIGITS], 
     }
 }
 
-/* Recursion is one level for each byte: at most 8. */
-static void sort_from(uint64_t *key, size_t n, int shift) {
+/* Recursion is one level for each byte at most: 8. */
+void nib_order_sort(uint64_t *key, size_t n) {
     if (n <= SHORT_RUN) {
         insertion_sort(key, n);
         return;
     }
+    int shift = first_difference(key, n);
     size_t count[DIGITS], end[DIGITS];
     count_digits(count, key, n, shift);
     deal(key, end, count, shift);
-    for (int d = 0; shift > 0 && d < DIGITS; d++) {
+    for (int d = 0; d < DIGITS; d++) {
         if (count[d] > 1) {
-            sort_from(key + end[d] - count[d], count[d], shift - 8);
+            nib_order_sort(key + end[d] - count[d], count[d]);
         }
     }
-}
-
-void nib_order_sort(uint64_t *key, size_t n) {
-    sort_from(key, n, TOP_SHIFT);
 }

@@ -28,10 +28,11 @@ static inline float nib_order_logit(uint64_t key) {
     return l;
 }
 
-/* Moves the k largest of key [n] to the front, in no order. k <= n. At most 8 passes over what is undecided. */
+/* Moves the k largest of key [n], which all differ, to the front, in no order. k <= n. At most 8 passes over what is
+ * undecided. */
 void nib_order_select(uint64_t *key, size_t n, size_t k);
 
-/* Sorts key [n], largest first. */
+/* Sorts key [n], which all differ, largest first. */
 void nib_order_sort(uint64_t *key, size_t n);
 
 #endif

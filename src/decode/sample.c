@@ -304,11 +304,15 @@ static void keep_top_p(nib_sampler *s, double p, double T) {
         (void)cut_at_mass(s, limit, T);
         return;
     }
-    /* The set is mostly small: try the tokens above the middle one of the blocks' largest before all of them. */
-    list_above(s, reached_by(s, s->blocks / 2 + 1));
-    if (!cut_at_mass(s, limit, T)) {
-        list_above(s, -INFINITY);
-        (void)cut_at_mass(s, limit, T);
+    /* Mostly a list above the middle one of the blocks' largest will do. If not, tokens of less than (1 - p) Z / V have no
+     * more than (1 - p) Z together, so the others reach p Z, but for the rounding: then all of them. */
+    double rest = 0.999 * (1 - p) * sum.total / (double)s->V;
+    const double low[] = {reached_by(s, s->blocks / 2 + 1), (double)s->now.max + T * nib_log(rest), -INFINITY};
+    for (size_t i = 0; i < sizeof low / sizeof *low; i++) {
+        list_above(s, low[i]);
+        if (cut_at_mass(s, limit, T)) {
+            return;
+        }
     }
 }
 
