@@ -1,0 +1,26 @@
+/* What the oracle tests share: opening models and sessions, and generating as a golden case says. Only the public
+ * interface of the library is used; what fails, fails the test that runs. */
+#ifndef NIB_TEST_ORACLE_RUN_H
+#define NIB_TEST_ORACLE_RUN_H
+
+#include <nib/nib.h>
+
+#include "golden.h"
+
+/* The model, on an instruction set (NIB_CPU_*). NULL when this machine does not have it. */
+nib_model *oracle_open(const char *path, int cpu);
+
+/* A session that takes a prompt in chunks of so many tokens. */
+nib_session *oracle_session(nib_model *model, int64_t prefill_chunk);
+
+/* Generate greedily as the case says. */
+nib_result *oracle_generate(nib_session *session, const golden_case *c);
+
+/* The row's ids are the case's, its end too; its log-probabilities differ by no more than bound. Prints the largest
+ * difference. */
+void oracle_check(const nib_result *result, const golden_case *c, double bound);
+
+/* Both results hold the same bits: ids and log-probabilities. */
+void oracle_check_same(const nib_result *a, const nib_result *b, const char *what);
+
+#endif
