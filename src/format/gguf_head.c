@@ -380,7 +380,8 @@ static nib_status place(nib_tensor *tensor, const reader *r, size_t alignment, s
     return NIB_OK;
 }
 
-static nib_status place_tensors(nib_tensor *tensors, size_t n, const nib_gguf_meta *meta, reader *r) {
+/* Places the tensors from number first on, which are those of this file. */
+static nib_status place_tensors(nib_tensor_list *list, size_t first, const nib_gguf_meta *meta, reader *r) {
     size_t alignment = ALIGNMENT_DEFAULT;
     nib_status status = read_alignment(&alignment, meta, r);
     if (status != NIB_OK) {
@@ -389,10 +390,10 @@ static nib_status place_tensors(nib_tensor *tensors, size_t n, const nib_gguf_me
     /* Cannot overflow: no file comes within 1 MiB of the end of memory. */
     size_t start = (r->at + alignment - 1) / alignment * alignment;
     r->thing = "tensor";
-    for (size_t i = 0; i < n; i++) {
-        r->number = i;
-        r->name = tensors[i].name;
-        status = place(&tensors[i], r, alignment, start);
+    for (size_t i = first; i < list->n; i++) {
+        r->number = i - first;
+        r->name = list->items[i].name;
+        status = place(&list->items[i], r, alignment, start);
         if (status != NIB_OK) {
             return status;
         }
@@ -417,7 +418,7 @@ static nib_status read_all(nib_gguf_meta *meta, uint32_t *version, nib_tensor_li
     if (status == NIB_OK) {
         status = read_tensors(tensors, r, n_tensors, part);
     }
-    return status == NIB_OK ? place_tensors(tensors->items + first, n_tensors, meta, r) : status;
+    return status == NIB_OK ? place_tensors(tensors, first, meta, r) : status;
 }
 
 nib_status nib_gguf_head_read(nib_gguf_meta *meta, uint32_t *version, nib_tensor_list *tensors, size_t part,

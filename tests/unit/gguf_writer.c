@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "format/gguf_meta.h"
+#include "kernel/dtype.h"
 
 typedef struct bytes {
     unsigned char *at; /* [cap], len used */
@@ -166,6 +167,51 @@ unsigned char *nib_test_gguf_finish(size_t *len, nib_test_gguf *w) {
     }
     *len = file.len;
     return exact;
+}
+
+static void add_sample_scalars(nib_test_gguf *w) {
+    nib_test_gguf_string(w, "general.architecture", "llama");
+    nib_test_gguf_scalar(w, "test.u8", NIB_GGUF_U8, &(uint8_t){UINT8_MAX}, 1);
+    nib_test_gguf_scalar(w, "test.i8", NIB_GGUF_I8, &(int8_t){INT8_MIN}, 1);
+    nib_test_gguf_scalar(w, "test.u16", NIB_GGUF_U16, &(uint16_t){UINT16_MAX}, 2);
+    nib_test_gguf_scalar(w, "test.i16", NIB_GGUF_I16, &(int16_t){INT16_MIN}, 2);
+    nib_test_gguf_u32(w, "test.u32", UINT32_MAX);
+    nib_test_gguf_scalar(w, "test.i32", NIB_GGUF_I32, &(int32_t){INT32_MIN}, 4);
+    nib_test_gguf_scalar(w, "test.u64", NIB_GGUF_U64, &(uint64_t){UINT64_MAX}, 8);
+    nib_test_gguf_scalar(w, "test.i64", NIB_GGUF_I64, &(int64_t){INT64_MIN}, 8);
+    nib_test_gguf_f32(w, "test.f32", 1.5f);
+    nib_test_gguf_scalar(w, "test.f64", NIB_GGUF_F64, &(double){-0.1}, 8);
+    nib_test_gguf_bool(w, "test.bool", true);
+    nib_test_gguf_string(w, "test.string", "text");
+}
+
+static void add_sample_arrays(nib_test_gguf *w) {
+    nib_test_gguf_array(w, "test.array.u8", NIB_GGUF_U8, 3, (const uint8_t[]){1, 2, UINT8_MAX}, 1);
+    nib_test_gguf_array(w, "test.array.i8", NIB_GGUF_I8, 2, (const int8_t[]){-1, 2}, 1);
+    nib_test_gguf_array(w, "test.array.u16", NIB_GGUF_U16, 2, (const uint16_t[]){1, UINT16_MAX}, 2);
+    nib_test_gguf_array(w, "test.array.i16", NIB_GGUF_I16, 2, (const int16_t[]){-1, 2}, 2);
+    nib_test_gguf_array(w, "test.array.u32", NIB_GGUF_U32, 2, (const uint32_t[]){1, UINT32_MAX}, 4);
+    nib_test_gguf_array(w, "test.array.i32", NIB_GGUF_I32, 2, (const int32_t[]){-1, 2}, 4);
+    nib_test_gguf_array(w, "test.array.u64", NIB_GGUF_U64, 2, (const uint64_t[]){1, UINT64_MAX}, 8);
+    nib_test_gguf_array(w, "test.array.i64", NIB_GGUF_I64, 2, (const int64_t[]){-1, 2}, 8);
+    nib_test_gguf_array(w, "test.array.f32", NIB_GGUF_F32, 2, (const float[]){0.5f, -2.0f}, 4);
+    nib_test_gguf_array(w, "test.array.f64", NIB_GGUF_F64, 2, (const double[]){0.1, -2.0}, 8);
+    nib_test_gguf_array(w, "test.array.bool", NIB_GGUF_BOOL, 2, (const uint8_t[]){0, 1}, 1);
+    nib_test_gguf_strings_len(w, "test.array.string", 3, (const char *const[]){"one", "", "a\0b"},
+                              (const size_t[]){3, 0, 3});
+    nib_test_gguf_array(w, "test.array.empty", NIB_GGUF_U32, 0, NULL, 4);
+}
+
+unsigned char *nib_test_gguf_sample(size_t *len, uint32_t version) {
+    static const float values[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    nib_test_gguf *w = nib_test_gguf_new(version);
+    add_sample_scalars(w);
+    add_sample_arrays(w);
+    nib_test_gguf_alignment(w, 64);
+    nib_test_gguf_tensor(w, "blk.0.attn_q.weight", NIB_F32, 2, (const uint64_t[]){4, 3}, values, sizeof values);
+    nib_test_gguf_tensor(w, "token_embd.weight", NIB_Q8_0, 2, (const uint64_t[]){64, 5}, NULL, 2 * 5 * 34);
+    nib_test_gguf_tensor(w, "output_norm.weight", NIB_F32, 1, (const uint64_t[]){8}, values, 8 * sizeof(float));
+    return nib_test_gguf_finish(len, w);
 }
 
 void nib_test_gguf_save(const char *path, const unsigned char *from, size_t len) {

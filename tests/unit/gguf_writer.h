@@ -45,6 +45,12 @@ void nib_test_gguf_tensor(nib_test_gguf *w, const char *name, uint32_t type, uin
 /* The file, an exact heap block to be freed with free(). Frees w. */
 unsigned char *nib_test_gguf_finish(size_t *len, nib_test_gguf *w);
 
+/* A small file with every value type, alone and in arrays, and three tensors:
+ *   blk.0.attn_q.weight F32 [4, 3], token_embd.weight Q8_0 [64, 5], output_norm.weight F32 [8]
+ * test.u8 .. test.f64 hold the type's largest or smallest value, test.bool true, test.string "text", test.array.<type>
+ * two or three values. */
+unsigned char *nib_test_gguf_sample(size_t *len, uint32_t version);
+
 /* Writes bytes to a new file; ends the program when that cannot be done. */
 void nib_test_gguf_save(const char *path, const unsigned char *bytes, size_t len);
 
