@@ -46,8 +46,9 @@ typedef struct nib_model_memory {
  *  path     a GGUF file (the first of a split one), or "random:NAME[,seed=S][,key=value..]" (see nib_model_random)
  *  options  NULL for the defaults
  *
- *  Returns NIB_OK; NIB_EIO; NIB_EFORMAT; NIB_EUNSUPPORTED (architecture, type, pre-tokenizer, instruction set, named);
- *          NIB_EINVAL (an option); NIB_ENOMEM.
+ *  Returns NIB_OK; NIB_EIO; NIB_EFORMAT; NIB_EUNSUPPORTED (architecture, type, pre-tokenizer: named); NIB_EINVAL
+ *          (an option, or an instruction set that this machine lacks); NIB_ENOMEM; NIB_ECHECK (this build does not keep
+ *          the numeric contract).
  */
 NIB_API nib_status nib_model_open(nib_model **out, const char *path, const nib_model_options *options, nib_error *err);
 

@@ -79,6 +79,14 @@ NIB_API nib_status nib_decoder_push(const char **text, size_t *len, nib_decoder 
  *  anew. Never fails. Borrowed until the decoder is used again. */
 NIB_API const char *nib_decoder_finish(size_t *len, nib_decoder *decoder);
 
+/** Bytes as valid UTF-8: what is none comes as U+FFFD.
+ *
+ *  text   [len]    yours, free with nib_free; terminated by a NUL that len does not count
+ *
+ *  Returns NIB_OK; NIB_ENOMEM.
+ */
+NIB_API nib_status nib_text_to_utf8(char **text, size_t *len, const char *bytes, size_t n_bytes, nib_error *err);
+
 /** Free a decoder. NULL is accepted. */
 NIB_API void nib_decoder_free(nib_decoder *decoder);
 
