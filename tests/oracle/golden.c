@@ -54,6 +54,15 @@ static golden_ids next_ids(const words *in) {
     return list;
 }
 
+static golden_text next_text(const words *in) {
+    golden_text text = {NULL, next_count(in)};
+    text.bytes = room(text.len, 1);
+    for (size_t i = 0; i < text.len; i++) {
+        text.bytes[i] = (char)(unsigned char)next_real(in);
+    }
+    return text;
+}
+
 static double *next_reals(const words *in, size_t n) {
     if (next_count(in) != n) {
         stop(in->path, "expected as many numbers as ids");
@@ -74,7 +83,11 @@ static void skip_line(const words *in) {
 
 /* A line of a case. */
 static void read_case_line(golden_case *c, const char *word, const words *in) {
-    if (strcmp(word, "prompt") == 0) {
+    if (strcmp(word, "said") == 0) {
+        c->said = next_text(in);
+    } else if (strcmp(word, "wrote") == 0) {
+        c->wrote = next_text(in);
+    } else if (strcmp(word, "prompt") == 0) {
         c->prompt = next_ids(in);
     } else if (strcmp(word, "end") == 0) {
         c->end = next_ids(in);
@@ -181,6 +194,8 @@ const golden_case *golden_find(const golden *g, const char *name) {
 void golden_free(golden *g) {
     for (size_t i = 0; i < g->n_cases; i++) {
         golden_case *c = &g->cases[i];
+        free(c->said.bytes);
+        free(c->wrote.bytes);
         free(c->prompt.ids);
         free(c->end.ids);
         free(c->ids.ids);

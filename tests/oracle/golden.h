@@ -11,9 +11,15 @@ typedef struct golden_ids {
     size_t n;
 } golden_ids;
 
+typedef struct golden_text {
+    char *bytes; /* [len], terminated */
+    size_t len;
+} golden_text;
+
 /* One generation. */
 typedef struct golden_case {
     char name[32];
+    golden_text said, wrote; /* prompt and new text; of models with a vocabulary */
     golden_ids prompt, end, ids;
     double penalty;
     size_t limit;     /* most new tokens */

@@ -36,15 +36,17 @@ nib_session *oracle_session(nib_model *model, int64_t prefill_chunk) {
     return session;
 }
 
-nib_result *oracle_generate(nib_session *session, const golden_case *c) {
+nib_result *oracle_generate(nib_session *session, const golden_case *c, oracle_end end) {
     nib_generate_options options = NIB_GENERATE_OPTIONS_INIT;
     options.max_new_tokens = (int64_t)c->limit;
     options.do_sample = NIB_DO_SAMPLE_NO;
     options.repetition_penalty = c->penalty;
     options.logprobs = NIB_LOGPROBS_RAW;
-    options.eos_id = c->end.ids;
-    options.n_eos_id = c->end.n;
-    options.ignore_eos = c->end.n == 0 ? NIB_IGNORE_EOS_YES : NIB_IGNORE_EOS_NO;
+    if (end == ORACLE_END_GIVEN) {
+        options.eos_id = c->end.ids;
+        options.n_eos_id = c->end.n;
+        options.ignore_eos = c->end.n == 0 ? NIB_IGNORE_EOS_YES : NIB_IGNORE_EOS_NO;
+    }
     nib_prompt prompt = {c->prompt.ids, c->prompt.n};
     nib_error err;
     nib_result *result;

@@ -13,8 +13,13 @@ nib_model *oracle_open(const char *path, int cpu);
 /* A session that takes a prompt in chunks of so many tokens. */
 nib_session *oracle_session(nib_model *model, int64_t prefill_chunk);
 
+typedef enum oracle_end {
+    ORACLE_END_GIVEN, /* end ids are given as options */
+    ORACLE_END_OWN    /* the model's file names them */
+} oracle_end;
+
 /* Generate greedily as the case says. */
-nib_result *oracle_generate(nib_session *session, const golden_case *c);
+nib_result *oracle_generate(nib_session *session, const golden_case *c, oracle_end end);
 
 /* The row's ids are the case's, its end too; its log-probabilities differ by no more than bound. Prints the largest
  * difference. */

@@ -42,7 +42,7 @@ static void greedy_texts_are_the_oracles(void **state) {
     nib_model *model = oracle_open(the.path, NIB_CPU_AUTO);
     for (size_t i = 0; i < the.golden.n_cases; i++) {
         nib_session *session = oracle_session(model, 256);
-        nib_result *result = oracle_generate(session, &the.golden.cases[i]);
+        nib_result *result = oracle_generate(session, &the.golden.cases[i], ORACLE_END_GIVEN);
         oracle_check(result, &the.golden.cases[i], LOGPROB_BOUND);
         nib_result_free(result);
         nib_session_free(session);
@@ -56,13 +56,13 @@ static void every_chunk_and_run_gives_the_same_bits(void **state) {
     const golden_case *c = golden_find(&the.golden, "story");
     nib_model *model = oracle_open(the.path, NIB_CPU_AUTO);
     nib_session *session = oracle_session(model, 0);
-    nib_result *first = oracle_generate(session, c);
+    nib_result *first = oracle_generate(session, c, ORACLE_END_GIVEN);
     nib_session_free(session);
     for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++) {
         char what[32];
         snprintf(what, sizeof what, "chunks of %d", (int)chunks[i]);
         session = oracle_session(model, chunks[i]);
-        nib_result *again = oracle_generate(session, c);
+        nib_result *again = oracle_generate(session, c, ORACLE_END_GIVEN);
         oracle_check_same(again, first, what);
         nib_result_free(again);
         nib_session_free(session);
@@ -83,7 +83,7 @@ static void every_rung_gives_the_same_bits(void **state) {
         skip();
     }
     nib_session *a = oracle_session(plain, 256), *b = oracle_session(avx2, 256);
-    nib_result *x = oracle_generate(a, c), *y = oracle_generate(b, c);
+    nib_result *x = oracle_generate(a, c, ORACLE_END_GIVEN), *y = oracle_generate(b, c, ORACLE_END_GIVEN);
     oracle_check_same(x, y, "base against avx2");
     nib_result_free(x);
     nib_result_free(y);

@@ -81,7 +81,7 @@ static void generations_are_the_oracles(void **state) {
     nib_model *model = oracle_open(s.path, NIB_CPU_AUTO);
     nib_session *session = oracle_session(model, 256);
     for (size_t i = 0; i < s.golden.n_cases; i++) {
-        nib_result *result = oracle_generate(session, &s.golden.cases[i]);
+        nib_result *result = oracle_generate(session, &s.golden.cases[i], ORACLE_END_GIVEN);
         /* A log-probability is a logit less a mean of logits: twice their bound. */
         oracle_check(result, &s.golden.cases[i], 2 * LOGIT_BOUND * s.golden.max_logit);
         nib_result_free(result);
@@ -109,7 +109,7 @@ static void compare_with(const subject *s, const float *logits, const nib_result
                      (double)again[i], (double)logits[i]);
         }
     }
-    nib_result *other = oracle_generate(session, &g->cases[0]);
+    nib_result *other = oracle_generate(session, &g->cases[0], ORACLE_END_GIVEN);
     oracle_check_same(other, result, what);
     nib_result_free(other);
     free(again);
@@ -124,7 +124,7 @@ static void every_rung_chunk_and_run_gives_the_same_bits(void **state) {
     nib_model *model = oracle_open(s.path, NIB_CPU_BASE);
     nib_session *session = oracle_session(model, 0);
     float *logits = logits_of(session, &s.golden, s.golden.text.n, 0);
-    nib_result *result = oracle_generate(session, &s.golden.cases[0]);
+    nib_result *result = oracle_generate(session, &s.golden.cases[0], ORACLE_END_GIVEN);
     for (size_t rung = 0; rung < sizeof rungs / sizeof rungs[0]; rung++) {
         for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++) {
             compare_with(&s, logits, result, rungs[rung], chunks[i]);

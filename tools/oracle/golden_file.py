@@ -2,6 +2,8 @@
 
 A line of the plain form is a word, a count where numbers follow, and the numbers; `case NAME` begins a case:
 
+    said N bytes       the prompt as text, in models with a vocabulary
+    wrote N bytes      the new text without the end token
     prompt N ids       the ids that are fed
     penalty X          repetition penalty, 1: none
     end N ids          ids that end the text (they stay in it)
@@ -39,6 +41,9 @@ def counted(word, values):
 
 def case_lines(case):
     yield f"case {case['name']}"
+    for key in ("said", "wrote"):
+        if key in case:
+            yield counted(key, case[key].encode())
     yield counted("prompt", case["prompt"])
     yield f"penalty {case['penalty']:g}"
     yield counted("end", case["end"])
