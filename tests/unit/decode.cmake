@@ -1,5 +1,6 @@
 # Unit tests of src/decode: nib_unit_test(NAME layer..)
 nib_unit_test(test_order decode model text format kernel base)
 nib_unit_test(test_logsum decode model text format kernel base)
+nib_unit_test(test_sample decode model text format kernel base)
 nib_unit_test(test_noise decode model text format kernel base)
 target_compile_definitions(test_noise PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")

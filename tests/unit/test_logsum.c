@@ -12,6 +12,7 @@
 #include "base/maths.h"
 #include "base/random.h"
 #include "decode/logsum.h"
+#include "plain_logsum.h"
 
 enum { MOST = 50257, BLOCKS = (MOST + 255) / 256 };
 
@@ -34,39 +35,7 @@ static void fill(int64_t V, int kind) {
     }
 }
 
-static float fold_of_exp(const float *l, int64_t n, float m) {
-    float lane[16] = {0};
-    for (int64_t i = 0; i < n; i++) {
-        lane[i % 16] += nib_expf(l[i] - m);
-    }
-    for (int width = 8; width > 0; width /= 2) {
-        for (int j = 0; j < width; j++) {
-            lane[j] += lane[j + width];
-        }
-    }
-    return lane[0];
-}
-
-/* The rule, block by block, and never through src/kernel. */
-static nib_logsum plain_logsum(const float *l, int64_t V) {
-    double max = -INFINITY, total = 0;
-    for (int64_t i = 0; i < V; i++) {
-        max = (double)l[i] > max ? (double)l[i] : max;
-    }
-    for (int64_t first = 0; first < V; first += 256) {
-        int64_t n = V - first < 256 ? V - first : 256;
-        float m = -INFINITY;
-        for (int64_t i = 0; i < n; i++) {
-            m = l[first + i] > m ? l[first + i] : m;
-        }
-        if (m > -INFINITY) {
-            total += (double)fold_of_exp(l + first, n, m) * nib_exp((double)m - max);
-        }
-    }
-    return (nib_logsum){max, total};
-}
-
-static void assert_same_sum(nib_logsum a, nib_logsum b) {
+static void assert_same_sum(nib_logsum a, plain_sum b) {
     assert_memory_equal(&a.max, &b.max, sizeof a.max);
     assert_memory_equal(&a.total, &b.total, sizeof a.total);
 }
