@@ -22,7 +22,9 @@ enum {
 };
 
 enum {
-    NIB_DETOKENIZE_SPECIAL = 1u /* control tokens are written as they are spelled; else they give no text */
+    NIB_DETOKENIZE_SPECIAL = 1u, /* control tokens are written as they are spelled; else they give no text */
+    NIB_DETOKENIZE_CONTINUE = 2u /* the text goes on from an earlier one: a space that the first token begins with is
+                                    kept, which otherwise goes where encode puts a space before a text */
 };
 
 /** Encode text.
