@@ -104,8 +104,8 @@ static nib_status take_string(const char **text, size_t *len, reader *r, const c
 
 /* A key or a tensor's name, as a copy. */
 static nib_status take_name(char **name, reader *r, const char *what) {
-    const char *text;
-    size_t len;
+    const char *text = NULL;
+    size_t len = 0;
     nib_status status = take_string(&text, &len, r, what);
     if (status != NIB_OK) {
         return status;
@@ -151,8 +151,8 @@ static nib_status read_version(uint32_t *version, reader *r) {
 
 /* Steps over n strings and keeps where each starts: random access to 262,144 tokens must not walk. */
 static nib_status read_strings(nib_gguf_meta_entry *entry, reader *r) {
-    const char *text;
-    size_t len;
+    const char *text = NULL;
+    size_t len = 0;
     if (!entry->is_array) {
         return take_string(&text, &len, r, "string length");
     }
@@ -331,7 +331,7 @@ static nib_status read_tensors(nib_tensor_list *list, reader *r, size_t n, size_
     for (size_t i = 0; i < n; i++) {
         r->number = i;
         r->name = NULL;
-        char *name;
+        char *name = NULL;
         nib_status status = take_name(&name, r, "name length");
         if (status != NIB_OK) {
             return status;
