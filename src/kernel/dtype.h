@@ -22,10 +22,10 @@ typedef enum nib_dtype {
 
 /* What is known of a type of GGUF. */
 typedef struct nib_dtype_traits {
-    const char *name;      /* "Q4_K" */
-    uint32_t block;        /* elements of a block */
-    uint32_t block_bytes;  /* bytes of a block */
-    bool computes;         /* kernels exist: it can be a weight */
+    const char *name;     /* "Q4_K" */
+    uint32_t block;       /* elements of a block */
+    uint32_t block_bytes; /* bytes of a block */
+    bool computes;        /* kernels exist: it can be a weight */
 } nib_dtype_traits;
 
 /* The traits of a type number of GGUF (also of those without kernels, so that a file can be shown); NULL when the

@@ -51,9 +51,9 @@ typedef struct nib_kernels {
     void (*rmsnorm)(float *y, const float *x, const float *w, int64_t n, float eps);
     void (*layernorm)(float *y, const float *x, const float *w, const float *b, int64_t n, float eps);
 
-    void (*add)(float *y, const float *x, int64_t n);   /* y[i] += x[i] */
-    void (*scale)(float *y, float s, int64_t n);        /* y[i] *= s */
-    void (*softcap)(float *y, float cap, int64_t n);    /* y[i] = cap * tanh(y[i] * (1/cap)) */
+    void (*add)(float *y, const float *x, int64_t n); /* y[i] += x[i] */
+    void (*scale)(float *y, float s, int64_t n);      /* y[i] *= s */
+    void (*softcap)(float *y, float cap, int64_t n);  /* y[i] = cap * tanh(y[i] * (1/cap)) */
 
     /* Turn pairs by the angles of cos, sin [half]: pairs (2i, 2i+1) of x; or, for _halves, (i, i + half). */
     void (*rope_pairs)(float *x, const float *cos, const float *sin, int64_t half);
@@ -82,6 +82,9 @@ typedef struct nib_kernels {
 
     /* y[i] = exp(x[i]), for tests and for what needs it by itself. */
     void (*exp)(float *y, const float *x, int64_t n);
+
+    /* What nib_kernels_selfcheck runs. */
+    bool (*selfcheck)(void);
 } nib_kernels;
 
 /* The names in order, best last: "base", "avx2". NULL at the end. */

@@ -1,0 +1,251 @@
+/* The AVX2 rung's vectors: 16 lanes in two registers. Needs AVX2, FMA and F16C. The operations are those of isa_base.h,
+ * where their comments are. */
+#ifndef NIB_KERNEL_ISA_AVX2_H
+#define NIB_KERNEL_ISA_AVX2_H
+
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ISA_NAME  "avx2"
+#define ISA_TABLE nib_kernels_avx2
+#define LANE_OP   static inline __attribute__((always_inline, unused))
+
+/* 2 x 3 outputs of 16 lanes are 12 of the 16 registers; weights take 2 more, x 1. */
+enum { TILE_ROWS = 2, TILE_TOKENS = 3 };
+
+/* The sub-blocks of a block one after the other in the code: what depends on their number becomes a constant. */
+#ifdef __clang__
+#define UNROLL_PARTS _Pragma("clang loop unroll_count(8)")
+#else
+#define UNROLL_PARTS _Pragma("GCC unroll 8")
+#endif
+
+typedef struct v16 {
+    __m256 lo, hi;
+} v16;
+
+typedef __m128i b16;
+
+LANE_OP v16 v16_set1(float x) {
+    __m256 y = _mm256_set1_ps(x);
+    return (v16){y, y};
+}
+
+LANE_OP v16 v16_load(const float *p) {
+    return (v16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+
+/* All ones in lanes below n, of 8 lanes from `first`. */
+LANE_OP __m256i lanes_below(int64_t n, int first) {
+    __m256i index = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), index);
+}
+
+LANE_OP v16 v16_load_n(const float *p, int64_t n) {
+    return (v16){_mm256_maskload_ps(p, lanes_below(n, 0)),
+                 n > 8 ? _mm256_maskload_ps(p + 8, lanes_below(n, 8)) : _mm256_setzero_ps()};
+}
+
+LANE_OP void v16_store(float *p, v16 a) {
+    _mm256_storeu_ps(p, a.lo);
+    _mm256_storeu_ps(p + 8, a.hi);
+}
+
+LANE_OP void v16_store_n(float *p, v16 a, int64_t n) {
+    _mm256_maskstore_ps(p, lanes_below(n, 0), a.lo);
+    if (n > 8) {
+        _mm256_maskstore_ps(p + 8, lanes_below(n, 8), a.hi);
+    }
+}
+
+LANE_OP v16 v16_add(v16 a, v16 b) {
+    return (v16){_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+
+LANE_OP v16 v16_sub(v16 a, v16 b) {
+    return (v16){_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+}
+
+LANE_OP v16 v16_mul(v16 a, v16 b) {
+    return (v16){_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+}
+
+LANE_OP v16 v16_div(v16 a, v16 b) {
+    return (v16){_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+}
+
+LANE_OP v16 v16_fma(v16 a, v16 b, v16 c) {
+    return (v16){_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+
+LANE_OP v16 v16_fma_exact(v16 a, v16 b, v16 c) {
+    return v16_fma(a, b, c);
+}
+
+/* The instructions are a > b ? a : b and a < b ? a : b, for NaN and zeros too. */
+LANE_OP v16 v16_max(v16 a, v16 b) {
+    return (v16){_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+}
+
+LANE_OP v16 v16_min(v16 a, v16 b) {
+    return (v16){_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
+}
+
+LANE_OP v16 v16_abs(v16 a) {
+    __m256 sign = _mm256_set1_ps(-0.0f);
+    return (v16){_mm256_andnot_ps(sign, a.lo), _mm256_andnot_ps(sign, a.hi)};
+}
+
+LANE_OP v16 v16_neg(v16 a) {
+    __m256 sign = _mm256_set1_ps(-0.0f);
+    return (v16){_mm256_xor_ps(sign, a.lo), _mm256_xor_ps(sign, a.hi)};
+}
+
+LANE_OP v16 v16_sign(v16 a, v16 s) {
+    __m256 sign = _mm256_set1_ps(-0.0f);
+    return (v16){_mm256_or_ps(a.lo, _mm256_and_ps(sign, s.lo)), _mm256_or_ps(a.hi, _mm256_and_ps(sign, s.hi))};
+}
+
+LANE_OP v16 v16_if_above(v16 a, v16 b, v16 yes, v16 no) {
+    return (v16){_mm256_blendv_ps(no.lo, yes.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ)),
+                 _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ))};
+}
+
+LANE_OP v16 v16_if_nan(v16 a, v16 yes, v16 no) {
+    return (v16){_mm256_blendv_ps(no.lo, yes.lo, _mm256_cmp_ps(a.lo, a.lo, _CMP_UNORD_Q)),
+                 _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, a.hi, _CMP_UNORD_Q))};
+}
+
+LANE_OP v16 v16_if_between(int64_t lo, int64_t hi, v16 a, v16 b) {
+    __m256i low = _mm256_andnot_si256(lanes_below(lo, 0), lanes_below(hi + 1, 0));
+    __m256i high = _mm256_andnot_si256(lanes_below(lo, 8), lanes_below(hi + 1, 8));
+    return (v16){_mm256_blendv_ps(b.lo, a.lo, _mm256_castsi256_ps(low)),
+                 _mm256_blendv_ps(b.hi, a.hi, _mm256_castsi256_ps(high))};
+}
+
+LANE_OP __m256 scale_8(__m256 y, __m256 shifted) {
+    __m256i n = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(y), n));
+}
+
+LANE_OP v16 v16_scale_by_bits(v16 y, v16 shifted) {
+    return (v16){scale_8(y.lo, shifted.lo), scale_8(y.hi, shifted.hi)};
+}
+
+LANE_OP bool v16_all_below(v16 a, v16 limit) {
+    __m256 low = _mm256_cmp_ps(a.lo, limit.lo, _CMP_LT_OQ), high = _mm256_cmp_ps(a.hi, limit.hi, _CMP_LT_OQ);
+    return _mm256_movemask_ps(_mm256_and_ps(low, high)) == 0xff;
+}
+
+LANE_OP float v16_fold(v16 a) {
+    __m256 eight = _mm256_add_ps(a.lo, a.hi);
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+LANE_OP float v16_largest(v16 a) {
+    __m256 eight = _mm256_max_ps(a.lo, a.hi);
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+LANE_OP float v16_first(v16 a) {
+    return _mm256_cvtss_f32(a.lo);
+}
+
+/* Within 128-bit halves first, then the 64-bit quarters in order. */
+LANE_OP __m256 in_order(__m256 a) {
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(a), 0xd8));
+}
+
+LANE_OP void v16_unzip(v16 *even, v16 *odd, const float *p) {
+    __m256 a = _mm256_loadu_ps(p), b = _mm256_loadu_ps(p + 8), c = _mm256_loadu_ps(p + 16), d = _mm256_loadu_ps(p + 24);
+    *even = (v16){in_order(_mm256_shuffle_ps(a, b, 0x88)), in_order(_mm256_shuffle_ps(c, d, 0x88))};
+    *odd = (v16){in_order(_mm256_shuffle_ps(a, b, 0xdd)), in_order(_mm256_shuffle_ps(c, d, 0xdd))};
+}
+
+LANE_OP void zip_8(float *p, __m256 even, __m256 odd) {
+    __m256 low = _mm256_unpacklo_ps(even, odd), high = _mm256_unpackhi_ps(even, odd);
+    _mm256_storeu_ps(p, _mm256_permute2f128_ps(low, high, 0x20));
+    _mm256_storeu_ps(p + 8, _mm256_permute2f128_ps(low, high, 0x31));
+}
+
+LANE_OP void v16_zip(float *p, v16 even, v16 odd) {
+    zip_8(p, even.lo, odd.lo);
+    zip_8(p + 16, even.hi, odd.hi);
+}
+
+LANE_OP __m128i load_128(const unsigned char *p) {
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+LANE_OP v16 v16_load_f16(const unsigned char *p) {
+    return (v16){_mm256_cvtph_ps(load_128(p)), _mm256_cvtph_ps(load_128(p + 16))};
+}
+
+LANE_OP __m256 upper_halves(__m128i bits) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+
+LANE_OP v16 v16_load_bf16(const unsigned char *p) {
+    return (v16){upper_halves(load_128(p)), upper_halves(load_128(p + 16))};
+}
+
+LANE_OP float load_half(const unsigned char *p) {
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return _cvtsh_ss(half);
+}
+
+#define ISA_EXP1(x) exp_lane_0(x)
+
+LANE_OP float scalar_fma(float a, float b, float c) {
+    return __builtin_fmaf(a, b, c);
+}
+
+LANE_OP b16 b16_load(const unsigned char *p) {
+    return load_128(p);
+}
+
+LANE_OP b16 b16_low4(b16 a) {
+    return _mm_and_si128(a, _mm_set1_epi8(15));
+}
+
+/* Shifts move whole 16-bit units; the mask removes what came from the neighbour. */
+LANE_OP b16 b16_high4(b16 a) {
+    return _mm_and_si128(_mm_srli_epi16(a, 4), _mm_set1_epi8(15));
+}
+
+LANE_OP b16 b16_pair_to_4(b16 a, int shift) {
+    b16 moved = shift <= 4 ? _mm_slli_epi16(a, 4 - shift) : _mm_srli_epi16(a, shift - 4);
+    return _mm_and_si128(moved, _mm_set1_epi8(0x30));
+}
+
+LANE_OP b16 b16_bit_to_4(b16 a, int bit) {
+    b16 moved = bit <= 4 ? _mm_slli_epi16(a, 4 - bit) : _mm_srli_epi16(a, bit - 4);
+    return _mm_and_si128(moved, _mm_set1_epi8(0x10));
+}
+
+LANE_OP b16 b16_spread_to_4(const unsigned char *p) {
+    uint16_t bits;
+    memcpy(&bits, p, sizeof bits);
+    b16 byte = _mm_shuffle_epi8(_mm_cvtsi32_si128(bits), _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1));
+    b16 mask = _mm_set1_epi64x((int64_t)0x8040201008040201);
+    return _mm_and_si128(_mm_cmpeq_epi8(_mm_and_si128(byte, mask), mask), _mm_set1_epi8(0x10));
+}
+
+LANE_OP b16 b16_or(b16 a, b16 b) {
+    return _mm_or_si128(a, b);
+}
+
+LANE_OP v16 v16_from_b16(b16 a, int offset) {
+    b16 b = offset == 0 ? a : _mm_sub_epi8(a, _mm_set1_epi8((char)offset));
+    return (v16){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b)),
+                 _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(b, 8)))};
+}
+
+#endif

@@ -1,0 +1,335 @@
+/* The portable rung's vectors: 16 lanes as arrays, every operation a loop that the compiler may vectorise. The operations
+ * are those of isa_avx2.h; the templates (tpl_*.h) know no others. */
+#ifndef NIB_KERNEL_ISA_BASE_H
+#define NIB_KERNEL_ISA_BASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/fma.h"
+#include "base/maths.h"
+
+#define ISA_NAME     "base"
+#define ISA_TABLE    nib_kernels_base
+#define LANE_OP      static inline __attribute__((always_inline, unused))
+#define FOR_LANES(i) for (int i = 0; i < 16; i++)
+
+/* Software fma is too long to be repeated for larger tiles, and its speed does not depend on them. */
+enum { TILE_ROWS = 1, TILE_TOKENS = 1 };
+#define UNROLL_PARTS
+
+typedef struct v16 {
+    float x[16];
+} v16;
+
+typedef struct b16 {
+    uint8_t x[16];
+} b16;
+
+/* fma in one lane: the instruction where the whole program is compiled for a processor that has it. */
+LANE_OP float lane_fma(float a, float b, float c) {
+#ifdef __FP_FAST_FMAF
+    return __builtin_fmaf(a, b, c);
+#else
+    return fma_by_odd(a, b, c);
+#endif
+}
+
+LANE_OP uint32_t lane_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+LANE_OP float lane_from_bits(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+LANE_OP v16 v16_set1(float x) {
+    v16 y;
+    FOR_LANES(i) {
+        y.x[i] = x;
+    }
+    return y;
+}
+
+LANE_OP v16 v16_load(const float *p) {
+    v16 y;
+    memcpy(y.x, p, sizeof y.x);
+    return y;
+}
+
+/* The first n lanes from p, the others +0; nothing beyond p[n - 1] is read. */
+LANE_OP v16 v16_load_n(const float *p, int64_t n) {
+    v16 y = {{0}};
+    memcpy(y.x, p, (size_t)n * sizeof *p);
+    return y;
+}
+
+LANE_OP void v16_store(float *p, v16 a) {
+    memcpy(p, a.x, sizeof a.x);
+}
+
+LANE_OP void v16_store_n(float *p, v16 a, int64_t n) {
+    memcpy(p, a.x, (size_t)n * sizeof *p);
+}
+
+LANE_OP v16 v16_add(v16 a, v16 b) {
+    FOR_LANES(i) {
+        a.x[i] += b.x[i];
+    }
+    return a;
+}
+
+LANE_OP v16 v16_sub(v16 a, v16 b) {
+    FOR_LANES(i) {
+        a.x[i] -= b.x[i];
+    }
+    return a;
+}
+
+LANE_OP v16 v16_mul(v16 a, v16 b) {
+    FOR_LANES(i) {
+        a.x[i] *= b.x[i];
+    }
+    return a;
+}
+
+LANE_OP v16 v16_div(v16 a, v16 b) {
+    FOR_LANES(i) {
+        a.x[i] /= b.x[i];
+    }
+    return a;
+}
+
+LANE_OP v16 v16_fma(v16 a, v16 b, v16 c) {
+    FOR_LANES(i) {
+        c.x[i] = lane_fma(a.x[i], b.x[i], c.x[i]);
+    }
+    return c;
+}
+
+/* a * b + c where a * b is exact: then one and two roundings are the same, and an add is cheaper than a software fma. */
+LANE_OP v16 v16_fma_exact(v16 a, v16 b, v16 c) {
+    FOR_LANES(i) {
+        c.x[i] = a.x[i] * b.x[i] + c.x[i];
+    }
+    return c;
+}
+
+/* a > b ? a : b */
+LANE_OP v16 v16_max(v16 a, v16 b) {
+    FOR_LANES(i) {
+        a.x[i] = a.x[i] > b.x[i] ? a.x[i] : b.x[i];
+    }
+    return a;
+}
+
+/* a < b ? a : b */
+LANE_OP v16 v16_min(v16 a, v16 b) {
+    FOR_LANES(i) {
+        a.x[i] = a.x[i] < b.x[i] ? a.x[i] : b.x[i];
+    }
+    return a;
+}
+
+LANE_OP v16 v16_abs(v16 a) {
+    FOR_LANES(i) {
+        a.x[i] = lane_from_bits(lane_bits(a.x[i]) & 0x7fffffffu);
+    }
+    return a;
+}
+
+LANE_OP v16 v16_neg(v16 a) {
+    FOR_LANES(i) {
+        a.x[i] = lane_from_bits(lane_bits(a.x[i]) ^ 0x80000000u);
+    }
+    return a;
+}
+
+/* a, which is not negative, with the sign of s. */
+LANE_OP v16 v16_sign(v16 a, v16 s) {
+    FOR_LANES(i) {
+        a.x[i] = lane_from_bits(lane_bits(a.x[i]) | (lane_bits(s.x[i]) & 0x80000000u));
+    }
+    return a;
+}
+
+/* a > b ? yes : no */
+LANE_OP v16 v16_if_above(v16 a, v16 b, v16 yes, v16 no) {
+    FOR_LANES(i) {
+        no.x[i] = a.x[i] > b.x[i] ? yes.x[i] : no.x[i];
+    }
+    return no;
+}
+
+/* a is NaN ? yes : no */
+LANE_OP v16 v16_if_nan(v16 a, v16 yes, v16 no) {
+    FOR_LANES(i) {
+        no.x[i] = a.x[i] != a.x[i] ? yes.x[i] : no.x[i];
+    }
+    return no;
+}
+
+/* Lanes whose index is in lo .. hi from a, the others from b. */
+LANE_OP v16 v16_if_between(int64_t lo, int64_t hi, v16 a, v16 b) {
+    FOR_LANES(i) {
+        b.x[i] = i >= lo && i <= hi ? a.x[i] : b.x[i];
+    }
+    return b;
+}
+
+/* y * 2^n for a normal result; the low 9 bits of shifted's pattern are n. */
+LANE_OP v16 v16_scale_by_bits(v16 y, v16 shifted) {
+    FOR_LANES(i) {
+        y.x[i] = lane_from_bits(lane_bits(y.x[i]) + (lane_bits(shifted.x[i]) << 23));
+    }
+    return y;
+}
+
+/* Whether every lane is below limit (a NaN is not). */
+LANE_OP bool v16_all_below(v16 a, v16 limit) {
+    bool all = true;
+    FOR_LANES(i) {
+        all &= a.x[i] < limit.x[i];
+    }
+    return all;
+}
+
+/* The lanes added 8 apart, then 4, 2, 1. */
+LANE_OP float v16_fold(v16 a) {
+    for (int step = 8; step > 0; step /= 2) {
+        for (int i = 0; i < step; i++) {
+            a.x[i] += a.x[i + step];
+        }
+    }
+    return a.x[0];
+}
+
+LANE_OP float v16_largest(v16 a) {
+    for (int step = 8; step > 0; step /= 2) {
+        for (int i = 0; i < step; i++) {
+            a.x[i] = a.x[i] > a.x[i + step] ? a.x[i] : a.x[i + step];
+        }
+    }
+    return a.x[0];
+}
+
+LANE_OP float v16_first(v16 a) {
+    return a.x[0];
+}
+
+/* Even and odd elements of p [32], and back. */
+LANE_OP void v16_unzip(v16 *even, v16 *odd, const float *p) {
+    FOR_LANES(i) {
+        even->x[i] = p[2 * i];
+        odd->x[i] = p[2 * i + 1];
+    }
+}
+
+LANE_OP void v16_zip(float *p, v16 even, v16 odd) {
+    FOR_LANES(i) {
+        p[2 * i] = even.x[i];
+        p[2 * i + 1] = odd.x[i];
+    }
+}
+
+/* 16 numbers of binary16, of bfloat16, one of binary16. */
+LANE_OP v16 v16_load_f16(const unsigned char *p) {
+    v16 y;
+    FOR_LANES(i) {
+        uint16_t half;
+        memcpy(&half, p + 2 * i, sizeof half);
+        y.x[i] = nib_half_to_float(half);
+    }
+    return y;
+}
+
+LANE_OP v16 v16_load_bf16(const unsigned char *p) {
+    v16 y;
+    FOR_LANES(i) {
+        uint16_t bits;
+        memcpy(&bits, p + 2 * i, sizeof bits);
+        y.x[i] = lane_from_bits((uint32_t)bits << 16);
+    }
+    return y;
+}
+
+LANE_OP float load_half(const unsigned char *p) {
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return nib_half_to_float(half);
+}
+
+/* exp of one number: the scalar definition instead of 16 lanes. */
+#define ISA_EXP1(x) nib_expf(x)
+
+LANE_OP float scalar_fma(float a, float b, float c) {
+    return lane_fma(a, b, c);
+}
+
+LANE_OP b16 b16_load(const unsigned char *p) {
+    b16 y;
+    memcpy(y.x, p, sizeof y.x);
+    return y;
+}
+
+LANE_OP b16 b16_low4(b16 a) {
+    FOR_LANES(i) {
+        a.x[i] = a.x[i] & 15;
+    }
+    return a;
+}
+
+LANE_OP b16 b16_high4(b16 a) {
+    FOR_LANES(i) {
+        a.x[i] = (uint8_t)(a.x[i] >> 4);
+    }
+    return a;
+}
+
+/* Bits shift and shift + 1 of each byte, moved to bits 4 and 5. */
+LANE_OP b16 b16_pair_to_4(b16 a, int shift) {
+    FOR_LANES(i) {
+        a.x[i] = (uint8_t)((a.x[i] >> shift & 3) << 4);
+    }
+    return a;
+}
+
+/* 16 where bit `bit` of the byte is set, else 0. */
+LANE_OP b16 b16_bit_to_4(b16 a, int bit) {
+    FOR_LANES(i) {
+        a.x[i] = (uint8_t)((a.x[i] >> bit & 1) << 4);
+    }
+    return a;
+}
+
+/* 16 in byte i where bit i is set, else 0; bits are those of p[0], p[1]. */
+LANE_OP b16 b16_spread_to_4(const unsigned char *p) {
+    b16 y;
+    FOR_LANES(i) {
+        y.x[i] = (uint8_t)((p[i / 8] >> (i % 8) & 1) << 4);
+    }
+    return y;
+}
+
+LANE_OP b16 b16_or(b16 a, b16 b) {
+    FOR_LANES(i) {
+        a.x[i] |= b.x[i];
+    }
+    return a;
+}
+
+/* The bytes as signed numbers, less offset (the difference fits 8 bits). */
+LANE_OP v16 v16_from_b16(b16 a, int offset) {
+    v16 y;
+    FOR_LANES(i) {
+        y.x[i] = (float)((int8_t)a.x[i] - offset);
+    }
+    return y;
+}
+
+#endif
