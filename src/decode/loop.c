@@ -257,7 +257,7 @@ nib_status nib_loop_next(const nib_token **token, nib_loop *loop, nib_error *err
         return nib_loop_cancel(token, loop, err);
     }
     nib_choice choice;
-    nib_finish finish;
+    nib_finish finish = NIB_FINISH_NONE;
     status = status != NIB_OK ? status : choose(&choice, loop, err);
     status = status != NIB_OK ? status : append(&finish, loop, &choice, err);
     return status != NIB_OK ? status : finish_step(token, loop, finish, err);
