@@ -1,5 +1,5 @@
 /* The floating-point control register: every public call that computes sets the default and restores the caller's. A
- * host linked with -ffast-math starts with flush-to-zero. docs/numerics.md, rule 0. */
+ * host linked with fast-math flags starts with flush-to-zero. docs/numerics.md, rule 0. */
 #ifndef NIB_BASE_FPENV_H
 #define NIB_BASE_FPENV_H
 

@@ -13,7 +13,7 @@
 
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||                         \
     (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
-#error "nib computes the same bits everywhere; it cannot be compiled with -ffast-math or its parts"
+#error "nib computes the same bits everywhere; it cannot be compiled with fast-math flags"
 #endif
 _Static_assert(FLT_EVAL_METHOD == 0, "float and double must be evaluated in their own precision");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "nib reads files and counts random words in little endian");
