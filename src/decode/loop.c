@@ -136,6 +136,9 @@ nib_status nib_loop_begin(nib_loop *loop, nib_prompt prompt, size_t row, size_t 
     loop->row = row;
     loop->index = index;
     loop->utf8 = (nib_utf8_stream){0};
+    if (loop->session->model->tokenizer != NULL) {
+        nib_detokenizer_begin(&loop->detokenizer, loop->session->model->tokenizer, NIB_DETOKENIZE_CONTINUE);
+    }
     nib_buffer_clear(&loop->stop.held);
     loop->begun = loop->done = false;
     return NIB_OK;
@@ -201,15 +204,16 @@ static nib_status choose(nib_choice *choice, nib_loop *loop, nib_error *err) {
     return status;
 }
 
-/* The text of a drawn token; *stopped when it completes a stop string. Control tokens have none. */
+/* The text of a drawn token; *stopped when it completes a stop string. Control tokens, and rows of the embedding that
+ * stand for no token, have none. */
 static nib_status add_text(nib_loop *loop, bool *stopped, int32_t id, nib_error *err) {
     const nib_tokenizer *tokenizer = loop->session->model->tokenizer;
     *stopped = false;
-    if (tokenizer == NULL || nib_tokenizer_is_control(tokenizer, id)) {
+    if (tokenizer == NULL || id >= nib_tokenizer_size(tokenizer)) {
         return NIB_OK;
     }
     size_t len;
-    const char *piece = nib_tokenizer_piece(&len, tokenizer, id);
+    const char *piece = nib_detokenizer_next(&len, &loop->detokenizer, id);
     nib_buffer_clear(&loop->raw);
     if (!nib_stop_push(&loop->stop, &loop->raw, stopped, piece, len) ||
         !nib_utf8_push(&loop->utf8, &loop->text, loop->raw.bytes, loop->raw.len)) {

@@ -7,6 +7,7 @@
 #include "decode/sample.h"
 #include "decode/session.h"
 #include "decode/stop.h"
+#include "text/tokenizer_parts.h"
 
 /* A request with its options checked and completed: what every row shares. */
 typedef struct nib_request {
@@ -35,6 +36,7 @@ typedef struct nib_loop {
     size_t n, cap, n_prompt;
     size_t limit; /* of new tokens */
     size_t row, index;
+    nib_detokenizer detokenizer; /* of the new tokens: their text continues the prompt */
     nib_stop stop;
     nib_utf8_stream utf8;
     nib_buffer raw;  /* bytes of one token that no stop string holds back */
