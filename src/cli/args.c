@@ -155,12 +155,68 @@ nib_cli_flag *nib_cli_flags(size_t *n, const nib_cli_flag *own, size_t n_own, un
     }
     memcpy(flags, own, n_own * sizeof *flags);
     *n = n_own;
-    for (size_t i = 0; i < n_options; i++) {
-        if ((scopes >> options[i].scope & 1u) != 0) {
-            flags[(*n)++] = (nib_cli_flag){options[i].flags, options[i].arg, options[i].help, &options[i]};
+    /* What is generated stands before how: it is what people look for in the help. */
+    for (int scope = NIB_SCOPE_GENERATE; scope >= NIB_SCOPE_MODEL; scope--) {
+        for (size_t i = 0; i < n_options; i++) {
+            if ((int)options[i].scope == scope && (scopes >> scope & 1u) != 0) {
+                flags[(*n)++] = (nib_cli_flag){options[i].flags, options[i].arg, options[i].help, &options[i]};
+            }
         }
     }
     return flags;
+}
+
+/* The last of a list of names: the long one of a flag. */
+static const char *last_name(const char *names) {
+    const char *space = strrchr(names, ' ');
+    return space == NULL ? names : space + 1;
+}
+
+/* The option called name [len]; NULL: there is none. */
+static const nib_option *find_option(const char *name, size_t len) {
+    size_t n;
+    const nib_option *options = nib_option_list(&n);
+    for (size_t i = 0; i < n; i++) {
+        if (strlen(options[i].name) == len && memcmp(options[i].name, name, len) == 0) {
+            return &options[i];
+        }
+    }
+    return NULL;
+}
+
+void nib_cli_say_option(const char *message, const char *name, size_t n_name) {
+    size_t len = strcspn(message, ":");
+    const nib_option *option = find_option(message, len);
+    if (option == NULL) {
+        nib_cli_say("%s", message);
+        return;
+    }
+    const char *flag = name != NULL ? name : last_name(option->flags);
+    nib_cli_say("%.*s%s", (int)(name != NULL ? n_name : strlen(flag)), flag, message + len);
+}
+
+/* Adds a word [n] to help, an option's name as its flag: "max_length;" as "--max-length;". */
+static void add_word(char *text, size_t cap, const char *word, size_t n) {
+    size_t len = strlen(text), n_name = strspn(word, "abcdefghijklmnopqrstuvwxyz_");
+    const nib_option *option = memchr(word, '_', n_name) == NULL ? NULL : find_option(word, n_name);
+    const char *space = len == 0 ? "" : " ";
+    if (option == NULL) {
+        (void)snprintf(text + len, cap - len, "%s%.*s", space, (int)n, word);
+    } else {
+        (void)snprintf(text + len, cap - len, "%s%s%.*s", space, last_name(option->flags), (int)(n - n_name),
+                       word + n_name);
+    }
+}
+
+/* Adds words to help. */
+static void add_text(char *text, size_t cap, const char *words, size_t len) {
+    for (size_t i = 0; i < len;) {
+        size_t n = strcspn(words + i, " ");
+        n = n < len - i ? n : len - i;
+        add_word(text, cap, words + i, n);
+        i += n;
+        i += i < len ? strspn(words + i, " ") : 0;
+    }
 }
 
 /* Text wrapped at 100 columns, indented by eight. */
@@ -180,21 +236,95 @@ static void print_wrapped(const char *text) {
     printf("\n");
 }
 
+/* What the help of an option without argument, "no: ..; yes: ..", says of a word; *len 0 when nothing. */
+static const char *find_clause(size_t *len, const char *help, const char *word, size_t n_word) {
+    for (const char *at = help;; at += 2) {
+        size_t n = strcspn(at, ";");
+        if (strncmp(at, word, n_word) == 0 && strncmp(at + n_word, ": ", 2) == 0) {
+            *len = n - n_word - 2;
+            return at + n_word + 2;
+        }
+        at += n;
+        if (*at == '\0') {
+            *len = 0;
+            return at;
+        }
+    }
+}
+
+/* An option without argument: each of its names stands for one of its words, from the second on. */
+static void print_switches(const nib_option *option) {
+    size_t len;
+    const char *word = option->words;
+    size_t n_word = strcspn(word, " ");
+    const char *otherwise = find_clause(&len, option->help, word, n_word);
+    size_t n_otherwise = len;
+    for (const char *at = option->flags; *at != '\0';) {
+        char text[2048] = "";
+        size_t n = strcspn(at, " ");
+        word += n_word;
+        word += strspn(word, " ");
+        n_word = strcspn(word, " ");
+        const char *clause = find_clause(&len, option->help, word, n_word);
+        add_text(text, sizeof text, clause, len);
+        printf("    %.*s\n", (int)n, at);
+        at += n;
+        at += strspn(at, " ");
+        if (*at == '\0' && n_otherwise > 0) {
+            (void)snprintf(text + strlen(text), sizeof text - strlen(text), "; without these flags: ");
+            add_text(text, sizeof text, otherwise, n_otherwise);
+        }
+        print_wrapped(text);
+    }
+}
+
+/* "[exact (default); not yet: fast]" */
+static void add_words(char *text, size_t cap, const nib_option *option) {
+    for (int later = 0; later < 2; later++) {
+        const char *before = later ? "; not yet: " : " [";
+        const char *at = option->words;
+        for (size_t i = 0; *at != '\0'; i++) {
+            size_t n = strcspn(at, " "), len = strlen(text);
+            if ((option->there[i] != 'y') == later) {
+                bool is_default = (long)i == strtol(option->initial, NULL, 10);
+                (void)snprintf(text + len, cap - len, "%s%.*s%s", before, (int)n, at, is_default ? " (default)" : "");
+                before = ", ";
+            }
+            at += n;
+            at += strspn(at, " ");
+        }
+    }
+    (void)snprintf(text + strlen(text), cap - strlen(text), "]");
+}
+
+/* "[default 256; 0: the whole prompt at once]"; of what 0 means the first clause. */
+static void add_default(char *text, size_t cap, const nib_option *option) {
+    bool is_set = strcmp(option->initial, "NIB_UNSET") != 0, has_zero = option->zero[0] != '\0';
+    size_t len = strlen(text);
+    if (is_set || has_zero) {
+        (void)snprintf(text + len, cap - len, " [%s%s%s%s%.*s]", is_set ? "default " : "",
+                       is_set ? option->initial : "", is_set && has_zero ? "; " : "", has_zero ? "0: " : "",
+                       (int)strcspn(option->zero, ","), option->zero);
+    }
+}
+
 static void print_flag(const nib_cli_flag *flag) {
-    char text[2048];
+    char text[2048] = "";
     const nib_option *option = flag->option;
+    if (option != NULL && flag->arg[0] == '\0') {
+        print_switches(option);
+        return;
+    }
     printf("    ");
     for (const char *at = flag->names; *at != '\0'; at++) {
         printf("%s", *at == ' ' ? ", " : (char[2]){*at, '\0'});
     }
     printf("%s%s\n", flag->arg[0] != '\0' ? " " : "", flag->arg);
-    (void)snprintf(text, sizeof text, "%s", flag->help);
-    if (option != NULL && option->words[0] != '\0' && flag->arg[0] != '\0') {
-        (void)snprintf(text + strlen(text), sizeof text - strlen(text), " [%s]", option->words);
-    }
-    if (option != NULL && (option->kind == NIB_OPTION_KIND_INT || option->kind == NIB_OPTION_KIND_REAL) &&
-        strcmp(option->initial, "NIB_UNSET") != 0) {
-        (void)snprintf(text + strlen(text), sizeof text - strlen(text), " [%s]", option->initial);
+    add_text(text, sizeof text, flag->help, strlen(flag->help));
+    if (option != NULL && option->kind == NIB_OPTION_KIND_CHOICE) {
+        add_words(text, sizeof text, option);
+    } else if (option != NULL && (option->kind == NIB_OPTION_KIND_INT || option->kind == NIB_OPTION_KIND_REAL)) {
+        add_default(text, sizeof text, option);
     }
     print_wrapped(text);
 }

@@ -10,9 +10,9 @@
 enum {
     NIB_EXIT_OK = 0,
     NIB_EXIT_OTHER = 1,
-    NIB_EXIT_USAGE = 2,   /* usage, or an impossible option */
-    NIB_EXIT_MODEL = 3,   /* the model file */
-    NIB_EXIT_INPUT = 4,   /* too long, empty, a bad id */
+    NIB_EXIT_USAGE = 2, /* usage, or an impossible option */
+    NIB_EXIT_MODEL = 3, /* the model file */
+    NIB_EXIT_INPUT = 4, /* too long, empty, a bad id */
     NIB_EXIT_MEMORY = 5,
     NIB_EXIT_REFUSED = 6,
     NIB_EXIT_UNCHECKED = 7,
@@ -37,14 +37,14 @@ typedef struct nib_cli_flag {
 typedef struct nib_cli_args {
     int argc;
     char **argv;
-    int i;           /* the next to look at, from 1 */
-    bool plain;      /* "--" was seen: all that follow are no flags */
+    int i;                     /* the next to look at, from 1 */
+    bool plain;                /* "--" was seen: all that follow are no flags */
     const nib_cli_flag *flags; /* [n_flags] */
     size_t n_flags;
     const nib_cli_flag *flag; /* what nib_cli_next found; NULL: value is no flag */
     const char *name;         /* as it was written, without "=value" */
     size_t n_name;
-    const char *value;        /* NULL: the flag takes none */
+    const char *value; /* NULL: the flag takes none */
 } nib_cli_args;
 
 typedef enum nib_cli_found { NIB_CLI_END, NIB_CLI_FOUND, NIB_CLI_WRONG } nib_cli_found;
@@ -68,15 +68,23 @@ const char *nib_cli_nearest(size_t *len, const char *const *lists, size_t n_list
 /* Prints "nib: message" to standard error. */
 void nib_cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Prints an error of the library about an option, "top_p: 2, expected ..", with the flag in place of the option's name:
+ * name [n_name] as it was written, or, when NULL, the option's long flag. Other messages are printed as they are. */
+void nib_cli_say_option(const char *message, const char *name, size_t n_name);
+
 /* Prints the error and returns the exit code of its status; what happened while the model was opened, or later. */
 int nib_cli_fail_open(const nib_error *err);
 int nib_cli_fail(const nib_error *err);
 
-/* All bytes of a file, or of standard input when path is NULL, as they are. Returns an exit code. *text is freed with
- * free. */
+/* All bytes of a file, or of standard input when path is NULL, as they are; at most 1 GiB. Returns an exit code. *text is
+ * freed with free. */
 int nib_cli_read(char **text, size_t *len, const char *path);
 
-/* Ids "5,17,33" (commas, white space between); returns an exit code and frees nothing. *ids is freed with free. */
+/* An id written as digits; false when it is none or beyond 2^31-1. */
+bool nib_cli_parse_id(int32_t *id, const char *text, size_t len);
+
+/* Ids "5,17,33" (one comma, or white space, between two); returns an exit code, on failure *ids is NULL. *ids is freed
+ * with free. */
 int nib_cli_parse_ids(int32_t **ids, size_t *n, const char *text, size_t len, const char *what);
 
 /* Flushes standard output; an exit code: what could not be written is an error. */

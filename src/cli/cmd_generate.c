@@ -3,19 +3,23 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/jsonl.h"
 
 static const char usage[] =
     "usage: nib generate -m MODEL [-p TEXT | --prompt-ids IDS | -f FILE] [flags]\n\n"
-    "Writes what the model says after each prompt. Without -p, --prompt-ids and -f the prompt is read from standard\n"
-    "input. Text goes to standard output, everything else to standard error.\n\nflags\n";
+    "Writes what the model says after each prompt. Without -p, --prompt-ids and -f the prompt is read\n"
+    "from standard input. Text goes to standard output, everything else to standard error.\n\n"
+    "    nib generate -m model.gguf -p \"Once upon a time\" -n 50\n"
+    "    nib generate -m model.gguf -f story.txt --num-return 3 --seed 7 --json\n"
+    "    nib generate -m random:llama-tiny --prompt-ids 1,2,3 --greedy\n\nflags\n";
 
 static const nib_cli_flag own_flags[] = {
-    {"-m --model", "MODEL", "a GGUF file, or random:NAME[,seed=S][,key=value..] (llama-tiny, gpt-config, gpt-tiny, "
-                            "gpt2-small, gpt)", NULL},
+    {"-m --model", "MODEL",
+     "a GGUF file, or random:NAME[,seed=S][,key=value..] (llama-tiny, gpt-config, gpt-tiny, "
+     "gpt2-small, gpt)",
+     NULL},
     {"-p --prompt", "TEXT", "a prompt (repeatable)", NULL},
     {"--prompt-ids", "IDS", "a prompt of token ids, 5,17,33 (repeatable); needs no tokenizer", NULL},
     {"-f --file", "FILE", "a prompt, byte for byte from a file", NULL},
@@ -126,16 +130,15 @@ static int add_to_list(request *r, const nib_option *option, const char *value) 
     bool stop = strcmp(option->name, "stop_id") == 0;
     size_t *n = stop ? &r->generate.n_stop_id : &r->generate.n_eos_id;
     int32_t **list = stop ? &r->stop_ids : &r->eos_ids;
-    char *end;
-    long id = strtol(value, &end, 10);
-    if (value[0] == '\0' || *end != '\0' || id < 0 || id > INT32_MAX) {
+    int32_t id;
+    if (!nib_cli_parse_id(&id, value, strlen(value))) {
         nib_cli_say("%s: \"%s\", expected a token id from 0 on", option->flags, value);
         return NIB_EXIT_USAGE;
     }
     if (!grow(list, *n, sizeof **list)) {
         return out_of_memory();
     }
-    (*list)[(*n)++] = (int32_t)id;
+    (*list)[(*n)++] = id;
     r->generate.stop_id = r->stop_ids;
     r->generate.eos_id = r->eos_ids;
     return NIB_EXIT_OK;
@@ -168,7 +171,7 @@ static int take_option(request *r, const nib_cli_args *args) {
         return NIB_EXIT_OK;
     }
     if (nib_option_set(structs[option->scope], option, args->value, strlen(args->value), &err) != NIB_OK) {
-        nib_cli_say("%.*s: %s", (int)args->n_name, args->name, err.message);
+        nib_cli_say_option(err.message, args->name, args->n_name);
         return NIB_EXIT_USAGE;
     }
     return NIB_EXIT_OK;
@@ -212,7 +215,7 @@ static int check_options(const request *r) {
     if (nib_options_check(&r->model, NIB_SCOPE_MODEL, &err) != NIB_OK ||
         nib_options_check(&r->session, NIB_SCOPE_SESSION, &err) != NIB_OK ||
         nib_options_check(&r->generate, NIB_SCOPE_GENERATE, &err) != NIB_OK) {
-        nib_cli_say("%s", err.message);
+        nib_cli_say_option(err.message, NULL, 0);
         return NIB_EXIT_USAGE;
     }
     return NIB_EXIT_OK;
@@ -245,13 +248,7 @@ static int read_arguments(request *r, int argc, char **argv) {
 
 /* Standard input as the prompt when there is no other. */
 static int read_input(request *r) {
-    if (r->n_sources > 0) {
-        return NIB_EXIT_OK;
-    }
-    if (isatty(STDIN_FILENO)) {
-        nib_cli_say("reading the prompt from standard input; Ctrl-D ends it");
-    }
-    return add_file(r, NULL);
+    return r->n_sources > 0 ? NIB_EXIT_OK : add_file(r, NULL);
 }
 
 /* Ids of the prompts that are text. */
@@ -290,8 +287,8 @@ static void advise(const request *r, const nib_model *model) {
             control = control || (t > 0 && id == info.start_id);
         }
         if (!control) {
-            nib_cli_say("advice: this model was trained on conversations (nib show prints its chat template); a prompt "
-                        "without its turn marks is continued as plain text");
+            nib_cli_say("advice: this model was trained on conversations (nib show --json prints its chat template); a "
+                        "prompt without its turn marks is continued as plain text");
             return;
         }
     }
@@ -376,12 +373,25 @@ static void print_row(const nib_row *row, uint64_t seed) {
     nib_json_end_line(&json);
 }
 
+/* One line: prompts, time to the first token, tokens, their speed from the second on, and the seed. */
 static void print_timings(const nib_result *result, const progress *p) {
     double end = nib_cli_seconds();
-    double decode = p->n > 0 ? end - p->first : 0;
-    nib_cli_say("prompt %zu tokens, first token after %.2f s, %zu tokens, %.2f tokens/s, seed %llu",
-                result->rows[0].n_prompt, p->n > 0 ? p->first - p->begun : end - p->begun, p->n,
-                decode > 0 ? (double)(p->n - 1) / decode : 0.0, (unsigned long long)result->seed);
+    double first = p->n > 0 ? p->first : end;
+    size_t n_prompts = 0, n_fed = 0;
+    char prompts[48] = "prompt", speed[48] = "";
+    for (size_t i = 0; i < result->B; i++) {
+        n_prompts += result->rows[i].index == 0;
+        n_fed += result->rows[i].index == 0 ? result->rows[i].n_prompt : 0;
+    }
+    if (n_prompts > 1) {
+        (void)snprintf(prompts, sizeof prompts, "%zu prompts,", n_prompts);
+    }
+    if (p->n > 1 && end > first) {
+        (void)snprintf(speed, sizeof speed, ", %.2f tokens/s", (double)(p->n - 1) / (end - first));
+    }
+    nib_cli_say("%s %zu token%s, first token after %.2f s, %zu token%s%s, seed %llu", prompts, n_fed,
+                n_fed == 1 ? "" : "s", first - p->begun, p->n, p->n == 1 ? "" : "s", speed,
+                (unsigned long long)result->seed);
 }
 
 static int run(const request *r, nib_session *session, const nib_model *model) {
@@ -412,7 +422,8 @@ static int run(const request *r, nib_session *session, const nib_model *model) {
     }
     print_timings(result, &p);
     nib_result_free(result);
-    return nib_cli_finish_output(cancelled ? NIB_EXIT_INTERRUPTED : NIB_EXIT_OK);
+    /* A reader that went away cancels too; that is no Ctrl-C. */
+    return nib_cli_finish_output(cancelled && !ferror(stdout) ? NIB_EXIT_INTERRUPTED : NIB_EXIT_OK);
 }
 
 /* The model is open: prompts to ids, a session, the run. */
@@ -433,8 +444,8 @@ static int with_model(request *r, nib_model *model) {
 }
 
 int nib_cli_generate(int argc, char **argv) {
-    request r = {.model = NIB_MODEL_OPTIONS_INIT, .session = NIB_SESSION_OPTIONS_INIT,
-                 .generate = NIB_GENERATE_OPTIONS_INIT};
+    request r = {
+        .model = NIB_MODEL_OPTIONS_INIT, .session = NIB_SESSION_OPTIONS_INIT, .generate = NIB_GENERATE_OPTIONS_INIT};
     nib_model *model;
     nib_error err;
     int code = read_arguments(&r, argc, argv);

@@ -9,9 +9,8 @@ static const char tokenize_usage[] =
     "usage: nib tokenize -m MODEL [flags] [TEXT]\n\n"
     "Prints the token ids of TEXT, or of standard input byte for byte, as the model would get them.\n\nflags\n";
 
-static const char detokenize_usage[] =
-    "usage: nib detokenize -m MODEL [flags] [IDS]\n\n"
-    "Prints the text of ids (5,17,33), given or from standard input.\n\nflags\n";
+static const char detokenize_usage[] = "usage: nib detokenize -m MODEL [flags] [IDS]\n\n"
+                                       "Prints the text of ids (5,17,33), given or from standard input.\n\nflags\n";
 
 static const nib_cli_flag tokenize_flags[] = {
     {"-m --model", "MODEL", "a GGUF file", NULL},
@@ -70,7 +69,7 @@ static int open_model(nib_model **model, const request *r) {
         return nib_cli_fail_open(&err);
     }
     if (nib_model_tokenizer(*model) == NULL) {
-        nib_cli_say("%s: has no tokenizer", r->model_path);
+        nib_cli_say("%s: has no tokenizer, expected a model with one", r->model_path);
         nib_model_free(*model);
         return NIB_EXIT_MODEL;
     }

@@ -28,18 +28,23 @@ static int print_help(void) {
            "    nib generate -m model.gguf -p \"Once upon a time\"\n"
            "    nib generate -m random:llama-tiny --prompt-ids 1,2,3     (random weights, no file needed)\n\n"
            "nib COMMAND --help lists a command's flags; nib --version the version.\n"
-           "Exit codes: 0 ok, 1 other, 2 usage, 3 model file, 4 input, 5 memory, 6 refused, 7 not checked, 130 Ctrl-C\n");
+           "Exit codes: 0 ok, 1 other, 2 usage, 3 model file, 4 input, 5 memory, 6 refused, 7 not checked,\n"
+           "130 Ctrl-C\n");
     return nib_cli_finish_output(NIB_EXIT_OK);
 }
 
 static int say_unknown(const char *name) {
-    const char *names[N_COMMANDS];
+    const char *names[N_COMMANDS + 1];
     size_t len;
     for (size_t i = 0; i < N_COMMANDS; i++) {
         names[i] = commands[i].name;
     }
-    const char *nearest = nib_cli_nearest(&len, names, N_COMMANDS, name, strlen(name));
-    nib_cli_say("%s: unknown command, the nearest is %.*s; see nib --help", name, (int)len, nearest);
+    names[N_COMMANDS] = "--help --version";
+    bool is_flag = name[0] == '-';
+    const char *nearest = is_flag ? nib_cli_nearest(&len, names + N_COMMANDS, 1, name, strlen(name))
+                                  : nib_cli_nearest(&len, names, N_COMMANDS, name, strlen(name));
+    nib_cli_say("%s: unknown %s, the nearest is %.*s; see nib --help", name, is_flag ? "flag" : "command", (int)len,
+                nearest);
     return NIB_EXIT_USAGE;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -17,7 +18,7 @@ void nib_cli_say(const char *format, ...) {
 }
 
 int nib_cli_fail_open(const nib_error *err) {
-    nib_cli_say("%s", err->message);
+    nib_cli_say_option(err->message, NULL, 0);
     switch (err->code) {
     case NIB_EINVAL: return NIB_EXIT_USAGE;
     case NIB_ENOMEM: return NIB_EXIT_MEMORY;
@@ -27,7 +28,7 @@ int nib_cli_fail_open(const nib_error *err) {
 }
 
 int nib_cli_fail(const nib_error *err) {
-    nib_cli_say("%s", err->message);
+    nib_cli_say_option(err->message, NULL, 0);
     switch (err->code) {
     case NIB_EINVAL:
     case NIB_EFULL: return NIB_EXIT_INPUT;
@@ -38,6 +39,9 @@ int nib_cli_fail(const nib_error *err) {
     default: return NIB_EXIT_OTHER;
     }
 }
+
+/* A prompt is smaller; without a limit an endless input would end in the death of some process. */
+enum { INPUT_LIMIT = 1 << 30 };
 
 static int read_all(char **text, size_t *len, FILE *file, const char *name) {
     char *bytes = NULL;
@@ -58,6 +62,11 @@ static int read_all(char **text, size_t *len, FILE *file, const char *name) {
             break;
         }
         n += got;
+        if (n > INPUT_LIMIT) {
+            nib_cli_say("%s: more than %d bytes, expected at most as many", name, INPUT_LIMIT);
+            free(bytes);
+            return NIB_EXIT_INPUT;
+        }
     }
     if (ferror(file)) {
         nib_cli_say("%s: %s", name, strerror(errno));
@@ -72,6 +81,9 @@ static int read_all(char **text, size_t *len, FILE *file, const char *name) {
 int nib_cli_read(char **text, size_t *len, const char *path) {
     *text = NULL;
     if (path == NULL) {
+        if (isatty(STDIN_FILENO)) {
+            nib_cli_say("reading standard input; Ctrl-D ends it");
+        }
         return read_all(text, len, stdin, "standard input");
     }
     FILE *file = fopen(path, "rb");
@@ -84,8 +96,53 @@ int nib_cli_read(char **text, size_t *len, const char *path) {
     return code;
 }
 
-static bool is_gap(char c) {
-    return c == ',' || c == ' ' || c == '\n' || c == '\t' || c == '\r';
+static bool is_space(char c) {
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+bool nib_cli_parse_id(int32_t *id, const char *text, size_t len) {
+    int64_t value = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9' || value > INT32_MAX / 10) {
+            return false;
+        }
+        value = value * 10 + (text[i] - '0');
+    }
+    *id = (int32_t)value;
+    return len > 0 && value <= INT32_MAX;
+}
+
+static bool say_bad_id(const char *what, const char *text, size_t len) {
+    nib_cli_say("%s: \"%.*s\", expected ids from 0 on, separated by commas", what, (int)(len < 40 ? len : 40), text);
+    return false;
+}
+
+static bool parse_ids(int32_t *ids, size_t *n, const char *text, size_t len, const char *what) {
+    bool has_id = false, open = false; /* before this place: an id; a comma that wants one */
+    for (size_t i = 0; i < len;) {
+        size_t n_word = 0;
+        while (i + n_word < len && text[i + n_word] != ',' && !is_space(text[i + n_word])) {
+            n_word++;
+        }
+        if (n_word > 0) {
+            if (!nib_cli_parse_id(&ids[*n], text + i, n_word)) {
+                return say_bad_id(what, text + i, n_word);
+            }
+            (*n)++;
+            i += n_word;
+            has_id = true;
+            open = false;
+        } else if (is_space(text[i])) {
+            i++;
+        } else if (!has_id) {
+            return say_bad_id(what, text + i, len - i);
+        } else {
+            i++;
+            has_id = false;
+            open = true;
+        }
+    }
+    return open ? say_bad_id(what, ",", 1) : true;
 }
 
 int nib_cli_parse_ids(int32_t **ids, size_t *n, const char *text, size_t len, const char *what) {
@@ -95,27 +152,10 @@ int nib_cli_parse_ids(int32_t **ids, size_t *n, const char *text, size_t len, co
         nib_cli_say("%s: out of memory", what);
         return NIB_EXIT_MEMORY;
     }
-    for (size_t i = 0; i < len;) {
-        size_t digits = 0;
-        while (i + digits < len && !is_gap(text[i + digits])) {
-            digits++;
-        }
-        char word[24] = "";
-        memcpy(word, text + i, digits < sizeof word ? digits : sizeof word - 1);
-        char *end = word;
-        errno = 0;
-        long long id = strtoll(word, &end, 10);
-        if (digits > 0 && (digits >= sizeof word || *end != '\0' || errno != 0 || id < 0 || id > INT32_MAX)) {
-            nib_cli_say("%s: \"%.*s\", expected ids from 0 on, separated by commas", what,
-                        (int)(digits < 40 ? digits : 40), text + i);
-            free(*ids);
-            *ids = NULL;
-            return NIB_EXIT_INPUT;
-        }
-        if (digits > 0) {
-            (*ids)[(*n)++] = (int32_t)id;
-        }
-        i += digits + 1;
+    if (!parse_ids(*ids, n, text, len, what)) {
+        free(*ids);
+        *ids = NULL;
+        return NIB_EXIT_INPUT;
     }
     return NIB_EXIT_OK;
 }
