@@ -4,3 +4,13 @@ nib_unit_test(test_logsum decode model text format kernel base)
 nib_unit_test(test_sample decode model text format kernel base)
 nib_unit_test(test_noise decode model text format kernel base)
 target_compile_definitions(test_noise PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")
+
+# Models with known logits, and files that write what they are told, for tests of whole generations.
+add_library(generate_testing OBJECT unit/table_model.c unit/script_model.c)
+target_link_libraries(generate_testing PUBLIC nib_flags PkgConfig::CMOCKA)
+nib_unit_test(test_stop decode model text format kernel base)
+foreach(name test_generate test_stream)
+  nib_unit_test(${name} decode model text format kernel base)
+  target_sources(${name} PRIVATE $<TARGET_OBJECTS:generate_testing> $<TARGET_OBJECTS:gguf_testing>)
+  target_compile_definitions(${name} PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")
+endforeach()
