@@ -64,6 +64,9 @@ NIB_API size_t nib_file_n_entries(const nib_file *file);
 NIB_API size_t nib_file_n_tensors(const nib_file *file);
 NIB_API size_t nib_file_n_parts(const nib_file *file);
 
+/** Bytes of all parts together. */
+NIB_API size_t nib_file_size_bytes(const nib_file *file);
+
 /** Entry i. Returns NIB_OK; NIB_EINVAL (i). */
 NIB_API nib_status nib_file_get_entry(nib_file_entry *entry, const nib_file *file, size_t i, nib_error *err);
 

@@ -40,6 +40,10 @@ size_t nib_file_n_parts(const nib_file *file) {
     return nib_gguf_n_parts(file->gguf);
 }
 
+size_t nib_file_size_bytes(const nib_file *file) {
+    return nib_gguf_size_bytes(file->gguf);
+}
+
 static nib_status check_index(size_t i, size_t n, const char *what, nib_error *err) {
     if (i < n) {
         return NIB_OK;

@@ -263,6 +263,14 @@ size_t nib_gguf_n_parts(const nib_gguf *gguf) {
     return gguf->n_parts;
 }
 
+size_t nib_gguf_size_bytes(const nib_gguf *gguf) {
+    size_t size = gguf->meta.len;
+    for (size_t i = 1; i < gguf->n_parts; i++) {
+        size += gguf->parts[i].len; /* all are mapped at once, so the sum fits */
+    }
+    return size;
+}
+
 size_t nib_gguf_n_entries(const nib_gguf *gguf) {
     return gguf->meta.n_entries;
 }

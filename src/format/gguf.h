@@ -36,6 +36,7 @@ void nib_gguf_free(nib_gguf *gguf);
 
 uint32_t nib_gguf_version(const nib_gguf *gguf);
 size_t nib_gguf_n_parts(const nib_gguf *gguf);
+size_t nib_gguf_size_bytes(const nib_gguf *gguf); /* of all parts */
 
 /* Metadata by index and by key. An index is 0 .. n-1; find gives -1 when there is none. */
 size_t nib_gguf_n_entries(const nib_gguf *gguf);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -48,6 +49,9 @@ static void format_and_counts_are_told(void **state) {
     assert_int_equal(nib_file_n_tensors(file), 3);
     assert_int_equal(nib_file_n_entries(file), 27);
     assert_int_equal(nib_file_n_parts(file), 1);
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(nib_file_size_bytes(file), info.st_size);
     nib_file_free(file);
     nib_file_free(NULL);
 }

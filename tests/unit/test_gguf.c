@@ -192,6 +192,7 @@ static void parts_make_one_model(void **state) {
     assert_int_equal(nib_gguf_n_parts(gguf), 3);
     assert_int_equal(nib_gguf_n_tensors(gguf), 3);
     assert_true(nib_gguf_find(gguf, "general.architecture") == 0);
+    assert_true(nib_gguf_size_bytes(gguf) > 3 * (nib_gguf_tensor(gguf, 2)->offset + 4) - 4);
     for (size_t i = 0; i < 3; i++) {
         const nib_tensor *tensor = nib_gguf_find_tensor(gguf, parts[i].tensor);
         float value = (float)i;
