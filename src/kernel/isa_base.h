@@ -16,7 +16,9 @@
 #define FOR_LANES(i) for (int i = 0; i < 16; i++)
 
 /* Software fma is too long to be repeated for larger tiles, and its speed does not depend on them. */
-enum { TILE_ROWS = 1, TILE_TOKENS = 1 };
+#define TILE_ROWS   1
+#define TILE_TOKENS 1
+#define MATVEC_ROWS 1
 #define UNROLL_PARTS
 
 typedef struct v16 {
@@ -209,6 +211,13 @@ LANE_OP float v16_fold(v16 a) {
     return a.x[0];
 }
 
+/* The folds of 8 times 16 numbers. */
+LANE_OP void v16_fold_8(float *sum, const float *lanes) {
+    for (int i = 0; i < 8; i++) {
+        sum[i] = v16_fold(v16_load(lanes + 16 * i));
+    }
+}
+
 LANE_OP float v16_largest(v16 a) {
     for (int step = 8; step > 0; step /= 2) {
         for (int i = 0; i < step; i++) {
@@ -269,6 +278,26 @@ LANE_OP float load_half(const unsigned char *p) {
 
 LANE_OP float scalar_fma(float a, float b, float c) {
     return lane_fma(a, b, c);
+}
+
+/* The lanes that a tile computes in one pass: all of them. */
+enum { PASS_LANES = 16 };
+typedef v16 vpass;
+
+LANE_OP vpass vpass_zero(void) {
+    return v16_set1(0.0f);
+}
+
+LANE_OP vpass vpass_load(const float *p) {
+    return v16_load(p);
+}
+
+LANE_OP void vpass_store(float *p, vpass a) {
+    v16_store(p, a);
+}
+
+LANE_OP vpass vpass_fma(vpass a, vpass b, vpass c) {
+    return v16_fma(a, b, c);
 }
 
 LANE_OP b16 b16_load(const unsigned char *p) {

@@ -7,9 +7,9 @@
 #include "kernel/tpl_quant.h"
 
 enum {
-    BLOCK_K = 768,  /* weights of a row unpacked at a time: 4 rows are 12 KB, with 3 tokens of as many x 21 KB of L1 */
-    BLOCK_ROWS = 4, /* rows unpacked at a time */
-    BLOCK_TOKENS = 256 /* tokens for which an unpacked block is used; their lanes are 64 KB */
+    BLOCK_K = 768,     /* weights of a row unpacked at a time */
+    BLOCK_ROWS = 8,    /* rows unpacked at a time: 24 KB of L1, a tile's x takes 12 KB more */
+    BLOCK_TOKENS = 128 /* tokens for which they are used; the lanes of all outputs are 64 KB of L2 */
 };
 
 LANE_OP float biased(float y, const float *bias, int64_t row) {
@@ -19,12 +19,12 @@ LANE_OP float biased(float y, const float *bias, int64_t row) {
 /* The dot products of x with n_rows rows that lie row_bytes apart, from whole blocks. */
 LANE_OP void dot_blocks(float *y, const unsigned char *p, size_t row_bytes, const float *x, int64_t cols, int n_rows,
                         int64_t bytes, int parts, scales_fn get_scales, weights_fn get_weights) {
-    v16 sum[TILE_ROWS];
+    v16 sum[MATVEC_ROWS];
     for (int r = 0; r < n_rows; r++) {
         sum[r] = v16_set1(0.0f);
     }
     for (int64_t k = 0; k < cols; k += 32 * parts, p += bytes) {
-        scales h[TILE_ROWS];
+        scales h[MATVEC_ROWS];
         for (int r = 0; r < n_rows; r++) {
             get_scales(&h[r], p + (size_t)r * row_bytes);
         }
@@ -48,14 +48,14 @@ LANE_OP void dot_blocks(float *y, const unsigned char *p, size_t row_bytes, cons
 LANE_OP void matvec_blocks(float *y, const nib_matrix *w, int64_t row0, int64_t row1, const float *x, const float *bias,
                            int64_t bytes, int parts, scales_fn get_scales, weights_fn get_weights) {
     int64_t r = row0;
-    float sum[TILE_ROWS];
-    for (; r + TILE_ROWS <= row1; r += TILE_ROWS) {
-        dot_blocks(sum, row_of(w, r), w->row_bytes, x, w->cols, TILE_ROWS, bytes, parts, get_scales, get_weights);
-        for (int i = 0; i < TILE_ROWS; i++) {
+    float sum[MATVEC_ROWS];
+    for (; r + MATVEC_ROWS <= row1; r += MATVEC_ROWS) {
+        dot_blocks(sum, row_of(w, r), w->row_bytes, x, w->cols, MATVEC_ROWS, bytes, parts, get_scales, get_weights);
+        for (int i = 0; i < MATVEC_ROWS; i++) {
             y[r + i] = biased(sum[i], bias, r + i);
         }
     }
-    for (; TILE_ROWS > 1 && r < row1; r++) {
+    for (; MATVEC_ROWS > 1 && r < row1; r++) {
         dot_blocks(sum, row_of(w, r), w->row_bytes, x, w->cols, 1, bytes, parts, get_scales, get_weights);
         y[r] = biased(sum[0], bias, r);
     }
@@ -102,61 +102,81 @@ typedef struct tile_block {
     const float *x;             /* token t at x + t * x_stride */
     int64_t x_stride;
     int64_t n_k;  /* a multiple of 16 */
-    float *lanes; /* [BLOCK_ROWS][BLOCK_TOKENS][16] */
+    float *lanes; /* [BLOCK_TOKENS][BLOCK_ROWS][16] */
     bool first;   /* the lanes begin at +0 */
 } tile_block;
 
 LANE_OP float *lanes_of(const tile_block *b, int row, int64_t t) {
-    return b->lanes + ((int64_t)row * BLOCK_TOKENS + t) * 16;
+    return b->lanes + (t * BLOCK_ROWS + row) * 16;
 }
 
-/* n_rows x n_tokens outputs from (row, t) on; both are constants where it is inlined. */
-LANE_OP void tile(const tile_block *b, int row, int64_t t, int n_rows, int n_tokens) {
-    v16 sum[TILE_ROWS][TILE_TOKENS];
+/* Some lanes, from `lane` on, of n_rows x n_tokens outputs from (row, t) on; both are constants where it is inlined. */
+LANE_OP void tile_pass(const tile_block *b, int row, int64_t t, int n_rows, int n_tokens, int lane) {
+    vpass sum[TILE_ROWS][TILE_TOKENS];
     for (int i = 0; i < n_rows; i++) {
         for (int j = 0; j < n_tokens; j++) {
-            sum[i][j] = b->first ? v16_set1(0.0f) : v16_load(lanes_of(b, row + i, t + j));
+            sum[i][j] = b->first ? vpass_zero() : vpass_load(lanes_of(b, row + i, t + j) + lane);
         }
     }
     const float *x = b->x + t * b->x_stride;
-    for (int64_t k = 0; k < b->n_k; k += 16) {
-        v16 w[TILE_ROWS];
+    for (int64_t k = lane; k < b->n_k; k += 16) {
+        vpass w[TILE_ROWS];
         for (int i = 0; i < n_rows; i++) {
-            w[i] = v16_load(b->w[row + i] + k);
+            w[i] = vpass_load(b->w[row + i] + k);
         }
         for (int j = 0; j < n_tokens; j++) {
-            v16 xj = v16_load(x + j * b->x_stride + k);
+            vpass xj = vpass_load(x + j * b->x_stride + k);
             for (int i = 0; i < n_rows; i++) {
-                sum[i][j] = v16_fma(w[i], xj, sum[i][j]);
+                sum[i][j] = vpass_fma(w[i], xj, sum[i][j]);
             }
         }
     }
     for (int i = 0; i < n_rows; i++) {
         for (int j = 0; j < n_tokens; j++) {
-            v16_store(lanes_of(b, row + i, t + j), sum[i][j]);
+            vpass_store(lanes_of(b, row + i, t + j) + lane, sum[i][j]);
         }
     }
 }
 
-LANE_OP void tiles_of_rows(const tile_block *b, int row, int n_rows, int64_t n) {
-    int64_t t = 0;
-    for (; t + TILE_TOKENS <= n; t += TILE_TOKENS) {
-        tile(b, row, t, n_rows, TILE_TOKENS);
+LANE_OP void tile(const tile_block *b, int row, int64_t t, int n_rows, int n_tokens) {
+    for (int lane = 0; lane < 16; lane += PASS_LANES) {
+        tile_pass(b, row, t, n_rows, n_tokens, lane);
     }
-    if (TILE_TOKENS > 2 && n - t == 2) {
-        tile(b, row, t, n_rows, 2);
-    } else if (TILE_TOKENS > 1 && n - t == 1) {
-        tile(b, row, t, n_rows, 1);
+}
+
+/* n_tokens of x, which then lie in L1, with all rows of the block, which lie there too. */
+LANE_OP void tiles_of_tokens(const tile_block *b, int n_rows, int64_t t, int n_tokens) {
+    int row = 0;
+    for (; row + TILE_ROWS <= n_rows; row += TILE_ROWS) {
+        tile(b, row, t, TILE_ROWS, n_tokens);
+    }
+    switch (n_rows - row) {
+#if TILE_ROWS > 2
+    case 2: tile(b, row, t, 2, n_tokens); break;
+#endif
+#if TILE_ROWS > 1
+    case 1: tile(b, row, t, 1, n_tokens); break;
+#endif
+    default: break;
     }
 }
 
 static void tiles(const tile_block *b, int n_rows, int64_t n) {
-    int row = 0;
-    for (; row + TILE_ROWS <= n_rows; row += TILE_ROWS) {
-        tiles_of_rows(b, row, TILE_ROWS, n);
+    int64_t t = 0;
+    for (; t + TILE_TOKENS <= n; t += TILE_TOKENS) {
+        tiles_of_tokens(b, n_rows, t, TILE_TOKENS);
     }
-    for (; TILE_ROWS > 1 && row < n_rows; row++) {
-        tiles_of_rows(b, row, 1, n);
+    switch (n - t) {
+#if TILE_TOKENS > 3
+    case 3: tiles_of_tokens(b, n_rows, t, 3); break;
+#endif
+#if TILE_TOKENS > 2
+    case 2: tiles_of_tokens(b, n_rows, t, 2); break;
+#endif
+#if TILE_TOKENS > 1
+    case 1: tiles_of_tokens(b, n_rows, t, 1); break;
+#endif
+    default: break;
     }
 }
 
@@ -175,11 +195,28 @@ static void take_row(tile_block *b, float *room, const nib_matrix *w, int64_t ro
     b->w[i] = room;
 }
 
-/* Up to 4 rows and 256 tokens. */
+/* y and bias from the block's first row on. */
+static void fold_outputs(float *y, int64_t y_stride, const tile_block *b, int n_rows, int64_t n, const float *bias) {
+    for (int64_t t = 0; t < n; t++, y += y_stride) {
+        float sum[BLOCK_ROWS];
+        if (n_rows == 8) {
+            v16_fold_8(sum, lanes_of(b, 0, t));
+        } else {
+            for (int i = 0; i < n_rows; i++) {
+                sum[i] = v16_fold(v16_load(lanes_of(b, i, t)));
+            }
+        }
+        for (int i = 0; i < n_rows; i++) {
+            y[i] = biased(sum[i], bias, i);
+        }
+    }
+}
+
+/* Up to BLOCK_ROWS rows and BLOCK_TOKENS tokens. */
 static void block_product(float *y, int64_t y_stride, const nib_matrix *w, int64_t row, int n_rows, const float *x,
                           int64_t x_stride, int64_t n, const float *bias) {
-    float room[BLOCK_ROWS][BLOCK_K];
-    float lanes[BLOCK_ROWS * BLOCK_TOKENS * 16];
+    _Alignas(64) float room[BLOCK_ROWS][BLOCK_K];
+    _Alignas(64) float lanes[BLOCK_TOKENS * BLOCK_ROWS * 16];
     tile_block b = {.x_stride = x_stride, .lanes = lanes, .first = true};
     for (int64_t k0 = 0; k0 < w->cols || b.first; k0 += BLOCK_K) {
         for (int i = 0; i < n_rows; i++) {
@@ -189,11 +226,7 @@ static void block_product(float *y, int64_t y_stride, const nib_matrix *w, int64
         tiles(&b, n_rows, n);
         b.first = false;
     }
-    for (int i = 0; i < n_rows; i++) {
-        for (int64_t t = 0; t < n; t++) {
-            y[t * y_stride + row + i] = biased(v16_fold(v16_load(lanes_of(&b, i, t))), bias, row + i);
-        }
-    }
+    fold_outputs(y + row, y_stride, &b, n_rows, n, bias == NULL ? NULL : bias + row);
 }
 
 static void matmul(float *y, int64_t y_stride, const nib_matrix *w, int64_t row0, int64_t row1, const float *x,
