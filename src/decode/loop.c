@@ -40,8 +40,8 @@ static void choose_params(nib_request *request) {
     };
 }
 
-nib_status nib_request_init(nib_request *request, const nib_session *session, const nib_generate_options *options,
-                            nib_error *err) {
+static nib_status check_request(nib_request *request, const nib_session *session, const nib_generate_options *options,
+                                nib_error *err) {
     static const nib_generate_options defaults = NIB_GENERATE_OPTIONS_INIT;
     const nib_model *model = session->model;
     const nib_generate_options *taken = options == NULL ? &defaults : options;
@@ -60,6 +60,14 @@ nib_status nib_request_init(nib_request *request, const nib_session *session, co
     int32_t own = model->pad_id >= 0 ? model->pad_id : 0;
     request->pad_id = taken->pad_id != NIB_UNSET ? (int32_t)taken->pad_id : own;
     return NIB_OK;
+}
+
+nib_status nib_request_init(nib_request *request, const nib_session *session, const nib_generate_options *options,
+                            nib_error *err) {
+    uint64_t saved = nib_fp_enter(); /* a host that flushes subnormals would take a tiny temperature for 0 */
+    nib_status status = check_request(request, session, options, err);
+    nib_fp_leave(saved);
+    return status;
 }
 
 nib_status nib_request_check_prompt(const nib_session *session, const nib_prompt *prompt, size_t row, nib_error *err) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fpenv.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "model/random_model.h"
@@ -49,7 +50,7 @@ static nib_status choose_kernels(const nib_kernels **kernels, const nib_model_op
     }
     *kernels = nib_kernels_find(name);
     if (*kernels == NULL) {
-        return nib_fail(err, NIB_EUNSUPPORTED, "%s: \"%s\", expected an instruction set that this machine has: auto, "
+        return nib_fail(err, NIB_EINVAL, "%s: \"%s\", expected an instruction set that this machine has: auto, "
                         "base%s", origin, name, nib_kernels_find("avx2") != NULL ? ", avx2" : "");
     }
     if (!nib_kernels_selfcheck(*kernels)) {
@@ -124,10 +125,9 @@ static nib_status parse_random_path(nib_random_spec *spec, const char *text, nib
     return nib_random_parse(spec, text, n_name, rest, strlen(rest), true, err);
 }
 
-nib_status nib_model_open(nib_model **out, const char *path, const nib_model_options *options, nib_error *err) {
+static nib_status open_path(nib_model **out, const char *path, const nib_model_options *options, nib_error *err) {
     nib_model_options taken;
     nib_gguf *gguf;
-    *out = NULL;
     nib_status status = take_options(&taken, options, err);
     if (status != NIB_OK) {
         return status;
@@ -144,21 +144,36 @@ nib_status nib_model_open(nib_model **out, const char *path, const nib_model_opt
     return status == NIB_OK ? finish_file(out, gguf, &taken, err) : status;
 }
 
-nib_status nib_model_open_memory(nib_model **out, const void *data, size_t len, const nib_model_options *options,
-                                 nib_error *err) {
+nib_status nib_model_open(nib_model **out, const char *path, const nib_model_options *options, nib_error *err) {
+    *out = NULL;
+    uint64_t saved = nib_fp_enter(); /* the self-check and weights made or unpacked here are computed */
+    nib_status status = open_path(out, path, options, err);
+    nib_fp_leave(saved);
+    return status;
+}
+
+static nib_status open_memory(nib_model **out, const void *data, size_t len, const nib_model_options *options,
+                              nib_error *err) {
     nib_model_options taken;
     nib_gguf *gguf;
-    *out = NULL;
     nib_status status = take_options(&taken, options, err);
     status = status != NIB_OK ? status : nib_gguf_open_memory(&gguf, data, len, err);
     return status == NIB_OK ? finish_file(out, gguf, &taken, err) : status;
 }
 
-nib_status nib_model_random(nib_model **out, const char *name, const char *overrides, uint64_t seed,
-                            const nib_model_options *options, nib_error *err) {
+nib_status nib_model_open_memory(nib_model **out, const void *data, size_t len, const nib_model_options *options,
+                                 nib_error *err) {
+    *out = NULL;
+    uint64_t saved = nib_fp_enter();
+    nib_status status = open_memory(out, data, len, options, err);
+    nib_fp_leave(saved);
+    return status;
+}
+
+static nib_status make_random(nib_model **out, const char *name, const char *overrides, uint64_t seed,
+                              const nib_model_options *options, nib_error *err) {
     nib_model_options taken;
     nib_random_spec spec;
-    *out = NULL;
     nib_status status = take_options(&taken, options, err);
     if (status == NIB_OK) {
         const char *text = overrides == NULL ? "" : overrides;
@@ -169,6 +184,15 @@ nib_status nib_model_random(nib_model **out, const char *name, const char *overr
     }
     spec.seed = seed;
     return finish_random(out, &spec, &taken, err);
+}
+
+nib_status nib_model_random(nib_model **out, const char *name, const char *overrides, uint64_t seed,
+                            const nib_model_options *options, nib_error *err) {
+    *out = NULL;
+    uint64_t saved = nib_fp_enter();
+    nib_status status = make_random(out, name, overrides, seed, options, err);
+    nib_fp_leave(saved);
+    return status;
 }
 
 bool nib_model_is_custom(const nib_model *model) {
