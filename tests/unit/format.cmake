@@ -6,6 +6,7 @@ foreach(name test_gguf test_gguf_head test_gguf_meta test_file_show)
   target_sources(${name} PRIVATE $<TARGET_OBJECTS:gguf_testing>)
 endforeach()
 nib_unit_test(test_name_index format kernel base)
+nib_unit_test(test_gguf_models format kernel base)
 
 # The fuzz targets' corpora are replayed as tests; with NIB_BUILD_FUZZERS the top level adds them.
 if(NOT NIB_BUILD_FUZZERS)
