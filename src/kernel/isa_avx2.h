@@ -31,7 +31,11 @@ typedef struct v16 {
     __m256 lo, hi;
 } v16;
 
-typedef __m128i b16;
+/* 16 bytes, the same in both halves of the register: so each half can spread its own 8 of them to 32 bits. */
+typedef __m256i b16;
+
+/* v16_from_signed gives q / SIGNED_UNIT: the byte lands in the highest of its 32 bits and brings its sign along. */
+#define SIGNED_UNIT 0x1p-24f
 
 LANE_OP v16 v16_set1(float x) {
     __m256 y = _mm256_set1_ps(x);
@@ -230,6 +234,17 @@ LANE_OP float load_half(const unsigned char *p) {
     return _cvtsh_ss(half);
 }
 
+/* By way of memory, whence a number is spread to all lanes by the load alone: the shuffles that the compiler would take
+ * instead compete with those of the weights (Q4_1, one token: 10.0 instead of 11.7 G weights/s). The weights behind the
+ * scales are read as well, so p must have 8 bytes. */
+LANE_OP void load_2_halves(float *two, const unsigned char *p, float unit) {
+    __m128 four = _mm_mul_ps(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(const void *)p)), _mm_set1_ps(unit));
+    float room[4];
+    _mm_storeu_ps(room, four);
+    __asm__("" : "+m"(room));
+    memcpy(two, room, 2 * sizeof *two);
+}
+
 #define ISA_EXP1(x) exp_lane_0(x)
 
 LANE_OP float scalar_fma(float a, float b, float c) {
@@ -256,44 +271,77 @@ LANE_OP vpass vpass_fma(vpass a, vpass b, vpass c) {
 }
 
 LANE_OP b16 b16_load(const unsigned char *p) {
-    return load_128(p);
+    return _mm256_broadcastsi128_si256(load_128(p));
 }
 
 LANE_OP b16 b16_low4(b16 a) {
-    return _mm_and_si128(a, _mm_set1_epi8(15));
+    return _mm256_and_si256(a, _mm256_set1_epi8(15));
 }
 
 /* Shifts move whole 16-bit units; the mask removes what came from the neighbour. */
 LANE_OP b16 b16_high4(b16 a) {
-    return _mm_and_si128(_mm_srli_epi16(a, 4), _mm_set1_epi8(15));
+    return _mm256_and_si256(_mm256_srli_epi16(a, 4), _mm256_set1_epi8(15));
 }
 
 LANE_OP b16 b16_pair_to_4(b16 a, int shift) {
-    b16 moved = shift <= 4 ? _mm_slli_epi16(a, 4 - shift) : _mm_srli_epi16(a, shift - 4);
-    return _mm_and_si128(moved, _mm_set1_epi8(0x30));
+    b16 moved = shift <= 4 ? _mm256_slli_epi16(a, 4 - shift) : _mm256_srli_epi16(a, shift - 4);
+    return _mm256_and_si256(moved, _mm256_set1_epi8(0x30));
 }
 
 LANE_OP b16 b16_bit_to_4(b16 a, int bit) {
-    b16 moved = bit <= 4 ? _mm_slli_epi16(a, 4 - bit) : _mm_srli_epi16(a, bit - 4);
-    return _mm_and_si128(moved, _mm_set1_epi8(0x10));
+    b16 moved = bit <= 4 ? _mm256_slli_epi16(a, 4 - bit) : _mm256_srli_epi16(a, bit - 4);
+    return _mm256_and_si256(moved, _mm256_set1_epi8(0x10));
+}
+
+/* All ones in byte i where bit i of the 16 at p is clear. */
+LANE_OP b16 where_clear(const unsigned char *p) {
+    uint16_t bits;
+    memcpy(&bits, p, sizeof bits);
+    const b16 spread = _mm256_setr_epi64x(0, 0x0101010101010101, 0, 0x0101010101010101);
+    const b16 mask = _mm256_set1_epi64x((int64_t)0x8040201008040201);
+    b16 byte = _mm256_shuffle_epi8(_mm256_set1_epi16((int16_t)bits), spread);
+    return _mm256_cmpeq_epi8(_mm256_and_si256(byte, mask), _mm256_setzero_si256());
 }
 
 LANE_OP b16 b16_spread_to_4(const unsigned char *p) {
-    uint16_t bits;
-    memcpy(&bits, p, sizeof bits);
-    b16 byte = _mm_shuffle_epi8(_mm_cvtsi32_si128(bits), _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1));
-    b16 mask = _mm_set1_epi64x((int64_t)0x8040201008040201);
-    return _mm_and_si128(_mm_cmpeq_epi8(_mm_and_si128(byte, mask), mask), _mm_set1_epi8(0x10));
+    return _mm256_andnot_si256(where_clear(p), _mm256_set1_epi8(0x10));
+}
+
+LANE_OP b16 b16_spread_clear(const unsigned char *p) {
+    return _mm256_and_si256(where_clear(p), _mm256_set1_epi8((char)0xf0));
 }
 
 LANE_OP b16 b16_or(b16 a, b16 b) {
-    return _mm_or_si128(a, b);
+    return _mm256_or_si256(a, b);
 }
 
-LANE_OP v16 v16_from_b16(b16 a, int offset) {
-    b16 b = offset == 0 ? a : _mm_sub_epi8(a, _mm_set1_epi8((char)offset));
-    return (v16){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b)),
-                 _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(b, 8)))};
+LANE_OP b16 b16_less(b16 a, int offset) {
+    return _mm256_sub_epi8(a, _mm256_set1_epi8((char)offset));
+}
+
+/* Bytes first .. first + 7 to 32 bits each, at byte `at` of them, the others 0. */
+LANE_OP __m256 spread_bytes(b16 a, char first, int at) {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i zeros = _mm256_set1_epi32((int)(0x80808080u & ~(0xffu << 8 * at)));
+    __m256i index =
+        _mm256_or_si256(_mm256_slli_epi32(_mm256_add_epi32(lanes, _mm256_set1_epi32(first)), 8 * at), zeros);
+    return _mm256_cvtepi32_ps(_mm256_shuffle_epi8(a, index));
+}
+
+LANE_OP v16 v16_from_unsigned(b16 a) {
+    return (v16){spread_bytes(a, 0, 0), spread_bytes(a, 8, 0)};
+}
+
+LANE_OP v16 v16_from_signed(b16 a) {
+    return (v16){spread_bytes(a, 0, 3), spread_bytes(a, 8, 3)};
+}
+
+LANE_OP __m256 load_8_signed(const unsigned char *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+
+LANE_OP v16 v16_load_signed(const unsigned char *p) {
+    return (v16){load_8_signed(p), load_8_signed(p + 8)};
 }
 
 #endif

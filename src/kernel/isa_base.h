@@ -25,6 +25,9 @@ typedef struct v16 {
     float x[16];
 } v16;
 
+/* v16_from_signed gives q / SIGNED_UNIT, so that a rung may take a cheaper way than this one's. */
+#define SIGNED_UNIT 1.0f
+
 typedef struct b16 {
     uint8_t x[16];
 } b16;
@@ -273,6 +276,12 @@ LANE_OP float load_half(const unsigned char *p) {
     return nib_half_to_float(half);
 }
 
+/* The two numbers of binary16 at p, times unit. */
+LANE_OP void load_2_halves(float *two, const unsigned char *p, float unit) {
+    two[0] = load_half(p) * unit;
+    two[1] = load_half(p + 2) * unit;
+}
+
 /* exp of one number: the scalar definition instead of 16 lanes. */
 #define ISA_EXP1(x) nib_expf(x)
 
@@ -345,6 +354,15 @@ LANE_OP b16 b16_spread_to_4(const unsigned char *p) {
     return y;
 }
 
+/* 0xf0 in byte i where bit i is clear, else 0: or-ed to a nibble, 16 less where the bit is clear. */
+LANE_OP b16 b16_spread_clear(const unsigned char *p) {
+    b16 y;
+    FOR_LANES(i) {
+        y.x[i] = (p[i / 8] >> (i % 8) & 1) != 0 ? 0 : 0xf0;
+    }
+    return y;
+}
+
 LANE_OP b16 b16_or(b16 a, b16 b) {
     FOR_LANES(i) {
         a.x[i] |= b.x[i];
@@ -352,13 +370,33 @@ LANE_OP b16 b16_or(b16 a, b16 b) {
     return a;
 }
 
-/* The bytes as signed numbers, less offset (the difference fits 8 bits). */
-LANE_OP v16 v16_from_b16(b16 a, int offset) {
+LANE_OP b16 b16_less(b16 a, int offset) {
+    FOR_LANES(i) {
+        a.x[i] = (uint8_t)(a.x[i] - offset);
+    }
+    return a;
+}
+
+LANE_OP v16 v16_from_unsigned(b16 a) {
     v16 y;
     FOR_LANES(i) {
-        y.x[i] = (float)((int8_t)a.x[i] - offset);
+        y.x[i] = (float)a.x[i];
     }
     return y;
+}
+
+/* The signed bytes / SIGNED_UNIT. */
+LANE_OP v16 v16_from_signed(b16 a) {
+    v16 y;
+    FOR_LANES(i) {
+        y.x[i] = (float)(int8_t)a.x[i];
+    }
+    return y;
+}
+
+/* 16 signed bytes. */
+LANE_OP v16 v16_load_signed(const unsigned char *p) {
+    return v16_from_signed(b16_load(p));
 }
 
 #endif

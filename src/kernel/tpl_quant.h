@@ -14,33 +14,45 @@ typedef void (*scales_fn)(scales *h, const unsigned char *block);
 typedef void (*weights_fn)(v16 w[2], const unsigned char *block, const scales *h, int c);
 
 LANE_OP void scales_d(scales *h, const unsigned char *block) {
-    h->s[0] = load_half(block);
+    float two[2];
+    load_2_halves(two, block, 1.0f);
+    h->s[0] = two[0];
+}
+
+/* For codes that are made signed. */
+LANE_OP void scales_d_unit(scales *h, const unsigned char *block) {
+    float two[2];
+    load_2_halves(two, block, SIGNED_UNIT);
+    h->s[0] = two[0];
 }
 
 LANE_OP void scales_d_m(scales *h, const unsigned char *block) {
-    h->s[0] = load_half(block);
-    h->m[0] = load_half(block + 2);
+    float two[2];
+    load_2_halves(two, block, 1.0f);
+    h->s[0] = two[0];
+    h->m[0] = two[1];
 }
 
-LANE_OP v16 scaled(b16 q, int offset, float s) {
-    return v16_mul(v16_from_b16(q, offset), v16_set1(s));
+/* Of codes with a sign; s has the factor SIGNED_UNIT. */
+LANE_OP v16 scaled(b16 q, float s) {
+    return v16_mul(v16_from_signed(q), v16_set1(s));
 }
 
 LANE_OP v16 scaled_plus(b16 q, float s, float m) {
-    return v16_fma_exact(v16_from_b16(q, 0), v16_set1(s), v16_set1(m));
+    return v16_fma_exact(v16_from_unsigned(q), v16_set1(s), v16_set1(m));
 }
 
 LANE_OP void weights_q8_0(v16 w[2], const unsigned char *block, const scales *h, int c) {
     (void)c;
-    w[0] = scaled(b16_load(block + 2), 0, h->s[0]);
-    w[1] = scaled(b16_load(block + 18), 0, h->s[0]);
+    w[0] = v16_mul(v16_load_signed(block + 2), v16_set1(h->s[0]));
+    w[1] = v16_mul(v16_load_signed(block + 18), v16_set1(h->s[0]));
 }
 
 LANE_OP void weights_q4_0(v16 w[2], const unsigned char *block, const scales *h, int c) {
     (void)c;
     b16 q = b16_load(block + 2);
-    w[0] = scaled(b16_low4(q), 8, h->s[0]);
-    w[1] = scaled(b16_high4(q), 8, h->s[0]);
+    w[0] = scaled(b16_less(b16_low4(q), 8), h->s[0]);
+    w[1] = scaled(b16_less(b16_high4(q), 8), h->s[0]);
 }
 
 LANE_OP void weights_q4_1(v16 w[2], const unsigned char *block, const scales *h, int c) {
@@ -53,8 +65,8 @@ LANE_OP void weights_q4_1(v16 w[2], const unsigned char *block, const scales *h,
 LANE_OP void weights_q5_0(v16 w[2], const unsigned char *block, const scales *h, int c) {
     (void)c;
     b16 q = b16_load(block + 6);
-    w[0] = scaled(b16_or(b16_low4(q), b16_spread_to_4(block + 2)), 16, h->s[0]);
-    w[1] = scaled(b16_or(b16_high4(q), b16_spread_to_4(block + 4)), 16, h->s[0]);
+    w[0] = scaled(b16_or(b16_low4(q), b16_spread_clear(block + 2)), h->s[0]);
+    w[1] = scaled(b16_or(b16_high4(q), b16_spread_clear(block + 4)), h->s[0]);
 }
 
 LANE_OP void weights_q5_1(v16 w[2], const unsigned char *block, const scales *h, int c) {
@@ -77,7 +89,7 @@ LANE_OP void scales_k(scales *h, const unsigned char *block) {
     unsigned char bytes[16];
     memcpy(bytes, packed, sizeof bytes);
     float d[16];
-    v16_store(d, v16_from_b16(b16_load(bytes), 0));
+    v16_store(d, v16_from_unsigned(b16_load(bytes)));
     float scale = load_half(block), minimum = -load_half(block + 2);
     for (int i = 0; i < 8; i++) {
         h->s[i] = scale * d[i];
@@ -106,8 +118,8 @@ LANE_OP void weights_q5_k(v16 w[2], const unsigned char *block, const scales *h,
 
 /* ql [128], qh [64], 16 signed scales, d. */
 LANE_OP void scales_q6_k(scales *h, const unsigned char *block) {
-    float d = load_half(block + 208);
-    v16_store(h->s, scaled(b16_load(block + 192), 0, d));
+    float d = load_half(block + 208) * SIGNED_UNIT;
+    v16_store(h->s, v16_mul(v16_load_signed(block + 192), v16_set1(d)));
 }
 
 /* Each half of the block has 128 weights: their low 4 bits in 64 bytes (low nibbles 0-63, high 64-127), their upper 2 bits
@@ -119,16 +131,16 @@ LANE_OP void weights_q6_k(v16 w[2], const unsigned char *block, const scales *h,
         b16 low = b16_load(ql + 16 * i);
         low = part < 2 ? b16_low4(low) : b16_high4(low);
         b16 high = b16_pair_to_4(b16_load(qh + 16 * i), 2 * part);
-        w[i] = scaled(b16_or(low, high), 32, h->s[2 * c + i]);
+        w[i] = scaled(b16_less(b16_or(low, high), 32), h->s[2 * c + i]);
     }
 }
 
 /* Every quantised type: X(suffix, number, bytes of a block, its sub-blocks of 32, scales). */
 #define QUANT_TYPES(X)                                                                                                 \
     X(q8_0, NIB_Q8_0, 34, 1, scales_d)                                                                                 \
-    X(q4_0, NIB_Q4_0, 18, 1, scales_d)                                                                                 \
+    X(q4_0, NIB_Q4_0, 18, 1, scales_d_unit)                                                                            \
     X(q4_1, NIB_Q4_1, 20, 1, scales_d_m)                                                                               \
-    X(q5_0, NIB_Q5_0, 22, 1, scales_d)                                                                                 \
+    X(q5_0, NIB_Q5_0, 22, 1, scales_d_unit)                                                                            \
     X(q5_1, NIB_Q5_1, 24, 1, scales_d_m)                                                                               \
     X(q4_k, NIB_Q4_K, 144, 8, scales_k)                                                                                \
     X(q5_k, NIB_Q5_K, 176, 8, scales_k)                                                                                \
