@@ -174,6 +174,9 @@ static nib_status make_random(nib_model **out, const char *name, const char *ove
                               const nib_model_options *options, nib_error *err) {
     nib_model_options taken;
     nib_random_spec spec;
+    if (name == NULL) {
+        return nib_fail(err, NIB_EINVAL, "random model: no name, expected llama-tiny or another one");
+    }
     nib_status status = take_options(&taken, options, err);
     if (status == NIB_OK) {
         const char *text = overrides == NULL ? "" : overrides;
@@ -345,6 +348,9 @@ static nib_status estimate_random(nib_model_memory *memory, const char *text, ni
 nib_status nib_model_estimate(nib_model_memory *memory, const char *path, nib_error *err) {
     if (memory->size != sizeof *memory) {
         return nib_fail(err, NIB_EINVAL, "nib_model_memory.size: %u, expected %zu", memory->size, sizeof *memory);
+    }
+    if (path == NULL || path[0] == '\0') {
+        return nib_fail(err, NIB_EINVAL, "model: no path, expected a file or random:NAME");
     }
     nib_model_memory found = {.size = sizeof found};
     bool random = strncmp(path, random_prefix, sizeof random_prefix - 1) == 0;

@@ -95,7 +95,9 @@ static nib_status find_preset(const struct preset **preset, const char *name, si
 
 /* What follows from the sizes that were given. */
 static nib_status complete(nib_config *config, nib_error *err) {
-    config->F = config->F > 0 ? config->F : 4 * config->D;
+    if (config->F <= 0) {
+        config->F = config->D <= INT64_MAX / 4 ? 4 * config->D : INT64_MAX;
+    }
     config->K = config->K > 0 ? config->K : config->H;
     if (config->D % config->H != 0) {
         return nib_fail(err, NIB_EINVAL, "random model: d_model %lld, expected a multiple of n_heads %lld",

@@ -44,9 +44,9 @@ static void place(nib_work *work, const int64_t sizes[N_PARTS]) {
 bool nib_work_bytes(size_t *bytes, const nib_config *config, int64_t n) {
     int64_t sizes[N_PARTS];
     size_t floats = 0;
-    /* The bounds of nib_config_check keep one row below 2^45 floats. */
-    if (n < 0 || n > 1 << 17) {
-        n = 1 << 17;
+    /* The bounds of nib_config_check keep one row below 2^32 floats and a context at 2^30 rows: no product overflows. */
+    if (n < 0 || n > 1 << 30) {
+        return false;
     }
     part_sizes(sizes, config, n);
     for (int i = 0; i < N_PARTS; i++) {
