@@ -313,6 +313,22 @@ static void every_allocation_for_a_split_file_may_fail(void **state) {
     }
 }
 
+/* Runs last: whatever the tests before it opened, or failed to open, is unmapped again. */
+static void no_file_stays_mapped(void **state) {
+    (void)state;
+    char line[512];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    if (maps == NULL) {
+        skip(); /* no Linux */
+    }
+    while (fgets(line, sizeof line, maps) != NULL) {
+        if (strstr(line, directory) != NULL) {
+            fail_msg("still mapped: %s", line);
+        }
+    }
+    (void)fclose(maps);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(versions_2_and_3_are_read),
@@ -334,6 +350,7 @@ int main(void) {
         cmocka_unit_test(split_counts_have_a_limit),
         cmocka_unit_test(a_split_file_in_memory_is_refused),
         cmocka_unit_test(every_allocation_for_a_split_file_may_fail),
+        cmocka_unit_test(no_file_stays_mapped),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
