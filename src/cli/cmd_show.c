@@ -221,7 +221,7 @@ static void print_total(const total *t) {
 
 static void print_table(const nib_file *file, const char *path, const engine *here) {
     total totals[N_TYPES], all;
-    uint32_t version;
+    uint32_t version = 0;
     const char *format = nib_file_format(&version, file);
     size_t n_types = add_up(totals, &all, file);
     printf("%s: %s version %u, %zu part%s, %zu bytes\n", path, format, version, nib_file_n_parts(file),
@@ -251,7 +251,7 @@ static void put_string(nib_json *json, const char *key, const char *text, size_t
 static void put_file(const nib_file *file, const engine *here) {
     nib_json json = {false};
     total totals[N_TYPES], all;
-    uint32_t version;
+    uint32_t version = 0;
     const char *format = nib_file_format(&version, file);
     (void)add_up(totals, &all, file);
     nib_json_open(&json, '{');
@@ -353,7 +353,7 @@ static void put_all(const nib_file *file, const engine *here) {
 static int show(const char *path, bool as_json) {
     nib_file *file;
     nib_error err;
-    engine here;
+    engine here = {"", "", "", 0, 0};
     int code = find_engine(&here);
     if (code != NIB_EXIT_OK) {
         return code;
@@ -390,7 +390,7 @@ int nib_cli_show(int argc, char **argv) {
         return NIB_EXIT_USAGE;
     }
     if (path == NULL) {
-        nib_cli_say("nib show: no argument, expected a model file");
+        nib_cli_say("no file, expected a model file; see nib show --help");
         return NIB_EXIT_USAGE;
     }
     return show(path, as_json);

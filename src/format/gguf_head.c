@@ -133,17 +133,18 @@ static nib_status check_version(uint32_t version, const reader *r) {
 }
 
 static nib_status read_version(uint32_t *version, reader *r) {
-    const unsigned char *magic = NULL;
-    nib_status status = take(&magic, r, 4, "magic");
+    const uint32_t right = 0x46554747; /* "GGUF" */
+    uint32_t magic = 0;
+    nib_status status = take_u32(&magic, r, "magic");
     if (status != NIB_OK) {
         return status;
     }
-    if (memcmp(magic, "FUGG", 4) == 0) {
+    if (magic == __builtin_bswap32(right)) {
         return fail(r, NIB_EFORMAT, "magic 'FUGG': the byte order is foreign, expected 'GGUF' and little endian");
     }
-    if (memcmp(magic, "GGUF", 4) != 0) {
-        return fail(r, NIB_EFORMAT, "magic 0x%02x%02x%02x%02x, expected 'GGUF' (0x47475546): no GGUF file", magic[0],
-                    magic[1], magic[2], magic[3]);
+    if (magic != right) {
+        return fail(r, NIB_EFORMAT, "magic 0x%08" PRIx32 ", expected 'GGUF' (0x47475546): no GGUF file",
+                    __builtin_bswap32(magic));
     }
     status = take_u32(version, r, "version");
     return status == NIB_OK ? check_version(*version, r) : status;
