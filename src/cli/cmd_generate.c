@@ -316,6 +316,7 @@ static void catch_interrupt(nib_session *session) {
 /* What the callback keeps from token to token. */
 typedef struct progress {
     bool json, has_text;
+    bool in_row;         /* this row has begun its line */
     double begun, first; /* seconds; first: when the first token came, 0 before */
     size_t n;
 } progress;
@@ -332,8 +333,9 @@ static int on_token(const nib_token *token, void *user) {
     if (p->has_text) {
         (void)fwrite(token->text, 1, token->text_len, stdout);
     } else if (token->id >= 0) {
-        printf("%s%d", p->n > 1 ? " " : "", token->id);
+        printf("%s%d", p->in_row ? " " : "", token->id);
     }
+    p->in_row = token->finish == NIB_FINISH_NONE;
     if (token->finish != NIB_FINISH_NONE) {
         putchar('\n');
     }
@@ -397,7 +399,7 @@ static void print_timings(const nib_result *result, const progress *p) {
 static int run(const request *r, nib_session *session, const nib_model *model) {
     nib_error err;
     nib_result *result;
-    progress p = {r->json, nib_model_tokenizer(model) != NULL, nib_cli_seconds(), 0, 0};
+    progress p = {.json = r->json, .has_text = nib_model_tokenizer(model) != NULL, .begun = nib_cli_seconds()};
     nib_prompt *prompts = malloc(r->n_sources * sizeof *prompts);
     if (prompts == NULL) {
         return out_of_memory();
