@@ -99,6 +99,8 @@ static void read_case_line(golden_case *c, const char *word, const words *in) {
         c->limit = next_count(in);
     } else if (strcmp(word, "logprobs") == 0) {
         c->logprobs = next_reals(in, c->ids.n);
+    } else if (strcmp(word, "processed") == 0) {
+        c->processed = next_reals(in, c->ids.n);
     } else if (strcmp(word, "margins") == 0) {
         c->margins = next_reals(in, c->ids.n);
     } else if (strcmp(word, "top") == 0) {
@@ -200,6 +202,7 @@ void golden_free(golden *g) {
         free(c->end.ids);
         free(c->ids.ids);
         free(c->logprobs);
+        free(c->processed);
         free(c->margins);
     }
     free(g->cases);

@@ -22,9 +22,10 @@ typedef struct golden_case {
     golden_text said, wrote; /* prompt and new text; of models with a vocabulary */
     golden_ids prompt, end, ids;
     double penalty;
-    size_t limit;     /* most new tokens */
-    double *logprobs; /* [ids.n] raw, nats */
-    double *margins;  /* [ids.n] best less second best score */
+    size_t limit;      /* most new tokens */
+    double *logprobs;  /* [ids.n] raw, nats */
+    double *processed; /* [ids.n] after the penalty; NULL without one */
+    double *margins;   /* [ids.n] best less second best score */
 } golden_case;
 
 typedef struct golden {

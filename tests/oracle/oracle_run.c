@@ -36,12 +36,12 @@ nib_session *oracle_session(nib_model *model, int64_t prefill_chunk) {
     return session;
 }
 
-nib_result *oracle_generate(nib_session *session, const golden_case *c, oracle_end end) {
+nib_result *oracle_generate(nib_session *session, const golden_case *c, oracle_end end, int logprobs) {
     nib_generate_options options = NIB_GENERATE_OPTIONS_INIT;
     options.max_new_tokens = (int64_t)c->limit;
     options.do_sample = NIB_DO_SAMPLE_NO;
     options.repetition_penalty = c->penalty;
-    options.logprobs = NIB_LOGPROBS_RAW;
+    options.logprobs = logprobs;
     if (end == ORACLE_END_GIVEN) {
         options.eos_id = c->end.ids;
         options.n_eos_id = c->end.n;
@@ -67,7 +67,7 @@ static nib_finish finish_of(const golden_case *c) {
     return NIB_FINISH_LENGTH;
 }
 
-void oracle_check(const nib_result *result, const golden_case *c, double bound) {
+void oracle_check(const nib_result *result, const golden_case *c, const double *logprobs, double bound) {
     const nib_row *row = &result->rows[0];
     assert_int_equal(row->n_prompt, c->prompt.n);
     double largest = 0;
@@ -77,16 +77,32 @@ void oracle_check(const nib_result *result, const golden_case *c, double bound) 
             fail_msg(
                 "%s: token %zu is %d, expected %d (which won by %.3g); log-probability %.6f, expected %.6f; before "
                 "it they differed by %.3g at most",
-                c->name, i, (int)id, (int)c->ids.ids[i], c->margins[i], (double)row->logprobs[i], c->logprobs[i],
-                largest);
+                c->name, i, (int)id, (int)c->ids.ids[i], c->margins[i], (double)row->logprobs[i], logprobs[i], largest);
         }
-        largest = fmax(largest, fabs((double)row->logprobs[i] - c->logprobs[i]));
+        largest = fmax(largest, fabs((double)row->logprobs[i] - logprobs[i]));
     }
     print_message("           %s: %zu + %zu tokens, log-probabilities differ by %.2e at most (bound %.0e)\n", c->name,
                   c->prompt.n, row->n, largest, bound);
     assert_int_equal(row->n, c->ids.n);
     assert_int_equal(row->finish, finish_of(c));
     assert_true(largest <= bound);
+}
+
+void oracle_check_prompt(const nib_model *model, const golden_case *c) {
+    int32_t *ids;
+    size_t n;
+    nib_error err;
+    if (nib_tokenizer_encode(&ids, &n, nib_model_tokenizer(model), c->said.bytes, c->said.len,
+                             NIB_TOKENIZE_ADD_BOS | NIB_TOKENIZE_SPECIAL, &err) != NIB_OK) {
+        fail_msg("%s: %s", c->name, err.message);
+    }
+    for (size_t i = 0; i < n && i < c->prompt.n; i++) {
+        if (ids[i] != c->prompt.ids[i]) {
+            fail_msg("%s: id %zu is %d, expected %d", c->name, i, (int)ids[i], (int)c->prompt.ids[i]);
+        }
+    }
+    assert_int_equal(n, c->prompt.n);
+    nib_free(ids);
 }
 
 void oracle_check_same(const nib_result *a, const nib_result *b, const char *what) {

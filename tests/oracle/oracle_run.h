@@ -18,12 +18,15 @@ typedef enum oracle_end {
     ORACLE_END_OWN    /* the model's file names them */
 } oracle_end;
 
-/* Generate greedily as the case says. */
-nib_result *oracle_generate(nib_session *session, const golden_case *c, oracle_end end);
+/* Generate greedily as the case says. logprobs: NIB_LOGPROBS_*. */
+nib_result *oracle_generate(nib_session *session, const golden_case *c, oracle_end end, int logprobs);
 
-/* The row's ids are the case's, its end too; its log-probabilities differ by no more than bound. Prints the largest
- * difference. */
-void oracle_check(const nib_result *result, const golden_case *c, double bound);
+/* The row's ids are the case's, its end too; its log-probabilities differ from those given, raw or processed, by no more
+ * than bound. Prints the largest difference. */
+void oracle_check(const nib_result *result, const golden_case *c, const double *logprobs, double bound);
+
+/* The case's text becomes its prompt, start token included, control tokens parsed. */
+void oracle_check_prompt(const nib_model *model, const golden_case *c);
 
 /* Both results hold the same bits: ids and log-probabilities. */
 void oracle_check_same(const nib_result *a, const nib_result *b, const char *what);

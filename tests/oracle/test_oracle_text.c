@@ -40,17 +40,7 @@ static int tear_down(void **state) {
 static void prompts_become_the_oracles_ids(void **state) {
     const subject *s = *state;
     for (size_t i = 0; i < s->golden.n_cases; i++) {
-        const golden_case *c = &s->golden.cases[i];
-        int32_t *ids;
-        size_t n;
-        nib_error err;
-        if (nib_tokenizer_encode(&ids, &n, nib_model_tokenizer(s->model), c->said.bytes, c->said.len,
-                                 NIB_TOKENIZE_ADD_BOS | NIB_TOKENIZE_SPECIAL, &err) != NIB_OK) {
-            fail_msg("%s: %s", c->name, err.message);
-        }
-        assert_int_equal(n, c->prompt.n);
-        assert_memory_equal(ids, c->prompt.ids, n * sizeof ids[0]);
-        nib_free(ids);
+        oracle_check_prompt(s->model, &s->golden.cases[i]);
     }
 }
 
@@ -58,8 +48,8 @@ static void texts_are_the_oracles_and_end_by_themselves(void **state) {
     const subject *s = *state;
     for (size_t i = 0; i < s->golden.n_cases; i++) {
         const golden_case *c = &s->golden.cases[i];
-        nib_result *result = oracle_generate(s->session, c, ORACLE_END_OWN);
-        oracle_check(result, c, LOGPROB_BOUND);
+        nib_result *result = oracle_generate(s->session, c, ORACLE_END_OWN, NIB_LOGPROBS_RAW);
+        oracle_check(result, c, c->logprobs, LOGPROB_BOUND);
         assert_int_equal(result->rows[0].text_len, c->wrote.len);
         assert_string_equal(result->rows[0].text, c->wrote.bytes);
         nib_result_free(result);

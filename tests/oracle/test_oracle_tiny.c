@@ -80,11 +80,17 @@ static void generations_are_the_oracles(void **state) {
     subject s = subject_of(state);
     nib_model *model = oracle_open(s.path, NIB_CPU_AUTO);
     nib_session *session = oracle_session(model, 256);
+    double bound = 2 * LOGIT_BOUND * s.golden.max_logit; /* a log-probability is a logit less a mean of logits */
     for (size_t i = 0; i < s.golden.n_cases; i++) {
-        nib_result *result = oracle_generate(session, &s.golden.cases[i], ORACLE_END_GIVEN);
-        /* A log-probability is a logit less a mean of logits: twice their bound. */
-        oracle_check(result, &s.golden.cases[i], 2 * LOGIT_BOUND * s.golden.max_logit);
+        const golden_case *c = &s.golden.cases[i];
+        nib_result *result = oracle_generate(session, c, ORACLE_END_GIVEN, NIB_LOGPROBS_RAW);
+        oracle_check(result, c, c->logprobs, bound);
         nib_result_free(result);
+        if (c->processed != NULL) {
+            result = oracle_generate(session, c, ORACLE_END_GIVEN, NIB_LOGPROBS_PROCESSED);
+            oracle_check(result, c, c->processed, bound);
+            nib_result_free(result);
+        }
     }
     nib_session_free(session);
     nib_model_free(model);
@@ -109,7 +115,7 @@ static void compare_with(const subject *s, const float *logits, const nib_result
                      (double)again[i], (double)logits[i]);
         }
     }
-    nib_result *other = oracle_generate(session, &g->cases[0], ORACLE_END_GIVEN);
+    nib_result *other = oracle_generate(session, &g->cases[0], ORACLE_END_GIVEN, NIB_LOGPROBS_RAW);
     oracle_check_same(other, result, what);
     nib_result_free(other);
     free(again);
@@ -124,7 +130,7 @@ static void every_rung_chunk_and_run_gives_the_same_bits(void **state) {
     nib_model *model = oracle_open(s.path, NIB_CPU_BASE);
     nib_session *session = oracle_session(model, 0);
     float *logits = logits_of(session, &s.golden, s.golden.text.n, 0);
-    nib_result *result = oracle_generate(session, &s.golden.cases[0], ORACLE_END_GIVEN);
+    nib_result *result = oracle_generate(session, &s.golden.cases[0], ORACLE_END_GIVEN, NIB_LOGPROBS_RAW);
     for (size_t rung = 0; rung < sizeof rungs / sizeof rungs[0]; rung++) {
         for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++) {
             compare_with(&s, logits, result, rungs[rung], chunks[i]);
@@ -137,24 +143,34 @@ static void every_rung_chunk_and_run_gives_the_same_bits(void **state) {
     subject_free(&s);
 }
 
-/* What a session still holds is not encoded again, and that must not show. */
-static void a_longer_text_goes_on_from_a_shorter_one(void **state) {
+/* The last logits of the first n tokens are those of a session that has seen nothing else. */
+static void check_last(nib_session *session, const golden *g, size_t n, const float *whole) {
+    float *last = logits_of(session, g, n, n - 1);
+    assert_memory_equal(last, whole + (n - 1) * g->V, g->V * sizeof *last);
+    free(last);
+}
+
+/* What a session still holds is not encoded again, and that must not show: texts that go on, go back, and part. */
+static void what_a_session_holds_does_not_show(void **state) {
     subject s = subject_of(state);
     nib_model *model = oracle_open(s.path, NIB_CPU_AUTO);
-    nib_session *fresh = oracle_session(model, 256), *grown = oracle_session(model, 256);
-    size_t n = s.golden.text.n, V = s.golden.V;
-    float *whole = logits_of(fresh, &s.golden, n, 0);
+    nib_session *fresh = oracle_session(model, 256), *used = oracle_session(model, 256);
+    golden *g = &s.golden;
+    size_t n = g->text.n;
+    float *whole = logits_of(fresh, g, n, 0);
     for (size_t cut = 1; cut <= n; cut += cut < 12 ? 1 : 23) {
-        float *part = logits_of(grown, &s.golden, cut, cut - 1);
-        assert_memory_equal(part, whole + (cut - 1) * V, V * sizeof *part);
-        free(part);
+        check_last(used, g, cut, whole);
     }
-    float *last = logits_of(grown, &s.golden, n / 2, n / 2 - 1); /* back again: a prefix of what it holds */
-    assert_memory_equal(last, whole + (n / 2 - 1) * V, V * sizeof *last);
-    free(last);
+    check_last(used, g, n / 2, whole);
+    check_last(used, g, n, whole);
+    int32_t *turn = &g->text.ids[n / 3];
+    *turn = (*turn + 1) % (int32_t)g->V;
+    free(whole);
+    whole = logits_of(fresh, g, n, 0);
+    check_last(used, g, n, whole);
     free(whole);
     nib_session_free(fresh);
-    nib_session_free(grown);
+    nib_session_free(used);
     nib_model_free(model);
     subject_free(&s);
 }
@@ -166,7 +182,7 @@ static const struct {
     {"logits are transformers'", logits_are_the_oracles},
     {"greedy, penalised and ended texts are transformers'", generations_are_the_oracles},
     {"every rung, chunk and run gives the same bits", every_rung_chunk_and_run_gives_the_same_bits},
-    {"a longer text goes on from a shorter one", a_longer_text_goes_on_from_a_shorter_one},
+    {"what a session holds does not show", what_a_session_holds_does_not_show},
 };
 enum { N_CHECKS = sizeof checks / sizeof checks[0] };
 

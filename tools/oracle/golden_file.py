@@ -10,6 +10,7 @@ A line of the plain form is a word, a count where numbers follow, and the number
     limit N            most new tokens
     ids N ids          the new tokens
     logprobs N reals   log-softmax of the raw logits at the chosen ids, computed in float64
+    processed N reals  the same of the penalised logits, where there is a penalty
     margins N reals    best minus second best score of each step: below 1e-3 the choice would not be meaningful
     top STEP N pairs   the best ids of one step, each with its raw logit
 """
@@ -48,8 +49,9 @@ def case_lines(case):
     yield f"penalty {case['penalty']:g}"
     yield counted("end", case["end"])
     yield f"limit {case['limit']}"
-    for key in ("ids", "logprobs", "margins"):
-        yield counted(key, case[key])
+    for key in ("ids", "logprobs", "processed", "margins"):
+        if key != "processed" or case["penalty"] != 1:
+            yield counted(key, case[key])
     for step in sorted({0, len(case["ids"]) // 2, len(case["ids"]) - 1}):
         pairs = [value for pair in zip(case["top_ids"][step], case["top_logits"][step]) for value in pair]
         yield f"top {step} {len(case['top_ids'][step])} {numbers(pairs)}"

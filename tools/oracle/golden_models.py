@@ -24,8 +24,8 @@ MODELS = {
 
 
 def run_case(file, model, name):
-    prompt = token_ids.encode(file, (TEXTS / f"{name}.txt").read_text(encoding="utf-8"))
-    case = greedy.run(model, name, prompt, NEW_TOKENS)
+    text = (TEXTS / f"{name}.txt").read_text(encoding="utf-8")
+    case = {"said": text} | greedy.run(model, name, token_ids.encode(file, text), NEW_TOKENS)
     print("   ", repr(token_ids.decode(file, case["ids"])))
     return case
 

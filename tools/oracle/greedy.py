@@ -32,7 +32,7 @@ def run(model, name, prompt, limit, penalty=1.0, end=()):
     end = list(end)
     ids, logits, scores = generate(model, prompt, limit, penalty, end)
     best, top = scores.double().topk(2).values, logits.topk(TOP)
-    logprobs = logits.double().log_softmax(-1).gather(1, torch.tensor(ids)[:, None])[:, 0]
+    chosen = torch.tensor(ids)[:, None]
     case = {
         "name": name,
         "prompt": prompt,
@@ -40,7 +40,8 @@ def run(model, name, prompt, limit, penalty=1.0, end=()):
         "end": end,
         "limit": limit,
         "ids": ids,
-        "logprobs": logprobs.tolist(),
+        "logprobs": logits.double().log_softmax(-1).gather(1, chosen)[:, 0].tolist(),
+        "processed": scores.double().log_softmax(-1).gather(1, chosen)[:, 0].tolist(),
         "margins": (best[:, 0] - best[:, 1]).tolist(),
         "top_ids": top.indices.tolist(),
         "top_logits": top.values.tolist(),

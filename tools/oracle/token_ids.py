@@ -56,8 +56,8 @@ def sentencepiece(file, text):
     scores = dict(zip(tokens, file.get("tokenizer.ggml.scores")))
     fixed = {token for token, kind in zip(tokens, types) if kind == USER_DEFINED}
     out = [file.get("tokenizer.ggml.bos_token_id")] if file.get("tokenizer.ggml.add_bos_token") else []
-    for piece, is_fixed in split_off(text.replace(" ", "\u2581"), fixed):
-        for part in [piece] if is_fixed else merged_by_score(piece, scores):
+    for piece, is_fixed in split_off(text, fixed):  # their spaces are spaces, those of the others U+2581
+        for part in [piece] if is_fixed else merged_by_score(piece.replace(" ", "\u2581"), scores):
             out += [ids[part]] if part in ids else [ids[f"<0x{byte:02X}>"] for byte in part.encode()]
     return out
 
