@@ -26,4 +26,14 @@ static inline float fma_by_odd(float a, float b, float c) {
     return (float)sum;
 }
 
+/* 1 when (float)sum may not be the fma whose sum in binary64 this is: sum is half way between two binary32 numbers, where
+ * the exact sum may not be, or it is subnormal in binary32 and half ways lie elsewhere; else 0, for 0 itself too. */
+static inline uint64_t fma_is_hard(double sum) {
+    uint64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    uint64_t from_tie = (bits & 0x1fffffffu) ^ 0x10000000u, size = bits & 0x7fffffffffffffffu;
+    uint64_t below_normal = (size - 0x3810000000000000u) & ~(size - 1);
+    return ((from_tie - 1) | below_normal) >> 63;
+}
+
 #endif
