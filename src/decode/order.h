@@ -1,5 +1,5 @@
-/* Tokens by logit, largest first, equal ones by lower id: as 64-bit keys, selected and sorted in place in linear time and
- * without allocation. Keys of different ids differ, so the order is total. */
+/* Tokens by logit, largest first, equal ones by lower id: as 64-bit keys, selected and sorted in place in linear time
+ * and without allocation. Keys of different ids differ, so the order is total. */
 #ifndef NIB_DECODE_ORDER_H
 #define NIB_DECODE_ORDER_H
 

@@ -1,7 +1,7 @@
 /* Choosing one token: bans, repetition penalty, then greedy or temperature, top_k, top_p, min_p and a draw.
  *
  * What may not be drawn is -infinity: logits as they come, a copy with bans and penalties, or, after a filter, an area
- * that is -infinity but for the tokens that were kept. Nothing sorts the whole vocabulary unless the kept mass needs it.
+ * that is -infinity but for the tokens that were kept. Nothing sorts the whole vocabulary unless the mass needs it.
  * docs/numerics.md, rules 5 and 6; docs/options.md for the order. */
 #include "decode/sample.h"
 
@@ -304,8 +304,8 @@ static void keep_top_p(nib_sampler *s, double p, double T) {
         (void)cut_at_mass(s, limit, T);
         return;
     }
-    /* Mostly a list above the middle one of the blocks' largest will do. If not, tokens of less than (1 - p) Z / V have no
-     * more than (1 - p) Z together, so the others reach p Z, but for the rounding: then all of them. */
+    /* Mostly a list above the middle one of the blocks' largest will do. If not, tokens of less than (1 - p) Z / V have
+     * no more than (1 - p) Z together, so the others reach p Z, but for the rounding: then all of them. */
     double rest = 0.999 * (1 - p) * sum.total / (double)s->V;
     const double low[] = {reached_by(s, s->blocks / 2 + 1), (double)s->now.max + T * nib_log(rest), -INFINITY};
     for (size_t i = 0; i < sizeof low / sizeof *low; i++) {
@@ -397,8 +397,8 @@ static int32_t draw(nib_sampler *s, const nib_sample_params *params, const nib_s
     return nib_noise_draw(NULL, s->bound, &noise, s->now.l, s->now.block_max, s->V, params->temperature);
 }
 
-/* Of the distribution the token was drawn from. A greedy choice is taken to be from all tokens that are not banned, after
- * penalties, at temperature 1: the choice itself has no distribution. */
+/* Of the distribution the token was drawn from. A greedy choice is taken to be from all tokens that are not banned,
+ * after penalties, at temperature 1: the choice itself has no distribution. */
 static float processed_logprob(nib_sampler *s, const nib_sample_params *params, int32_t id) {
     double T = params->greedy ? 1.0 : params->temperature;
     nib_logsum sum;

@@ -1,5 +1,5 @@
-/* Chi-square of counts against expected counts, and its quantile, for tests with fixed seeds: the outcome is the same on
- * every run, so the bound is no matter of luck. */
+/* Chi-square of counts against expected counts, and its quantile, for tests with fixed seeds: the outcome is the same
+ * on every run, so the bound is no matter of luck. */
 #ifndef NIB_TESTS_CHI_H
 #define NIB_TESTS_CHI_H
 

@@ -514,7 +514,7 @@ static void the_row_of_a_batch_and_earlier_calls_do_not_matter(void **state) {
     nib_sampler_free(s);
 }
 
-/* Two independent draws over 300 equal tokens agree once in 300: 3,000 pairs, 10 expected, more than 27 once in 10^5. */
+/* Two independent draws over 300 equal tokens agree once in 300: 3,000 pairs, 10 expected, over 27 once in 10^5. */
 static void streams_positions_and_seeds_choose_differently(void **state) {
     (void)state;
     for (int i = 0; i < TABLE; i++) {
