@@ -2,6 +2,8 @@
  * Hugging Face's tokenizers do with added tokens. */
 #include "text/special.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 
 /* Keeps node * 256 + byte within 32 bits. */
@@ -45,7 +47,7 @@ static void add_special(nib_specials *specials, const nib_pieces *pieces, size_t
     }
 }
 
-nib_status nib_specials_init(nib_specials *specials, const nib_pieces *pieces, nib_error *err) {
+nib_status nib_specials_init(nib_specials *specials, const nib_pieces *pieces, bool marks, nib_error *err) {
     size_t max_nodes = 1;
     for (size_t id = 0; id < pieces->n; id++) {
         size_t len;
@@ -56,7 +58,7 @@ nib_status nib_specials_init(nib_specials *specials, const nib_pieces *pieces, n
                             MAX_NODES);
         }
     }
-    *specials = (nib_specials){.n_nodes = 1, .n_edges = 16};
+    *specials = (nib_specials){.n_nodes = 1, .n_edges = 16, .marks = marks};
     while (specials->n_edges < 2 * max_nodes) {
         specials->n_edges *= 2;
     }
@@ -81,21 +83,35 @@ void nib_specials_clear(nib_specials *specials) {
     *specials = (nib_specials){0};
 }
 
+/* Takes the next character of text from *node: a byte, or a whole U+2581 where a token has a space there, since user-defined
+ * tokens are matched in the text that SentencePiece has prepared. Returns the bytes taken. */
+static size_t advance(uint32_t *node, const nib_specials *specials, const char *text, size_t len) {
+    if (specials->marks && len >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0) {
+        uint32_t next = step(specials, *node, ' ');
+        if (next != 0) {
+            *node = next;
+            return 3;
+        }
+    }
+    *node = step(specials, *node, *text);
+    return 1;
+}
+
 /* The longest token that begins at text; -1: none. */
 static int32_t longest_at(size_t *id_len, size_t *steps, const nib_specials *specials, const char *text, size_t len,
                           bool with_control) {
     int32_t id = -1;
     uint32_t node = 0;
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; i < len;) {
         ++*steps;
-        node = step(specials, node, text[i]);
+        i += advance(&node, specials, text + i, len - i);
         if (node == 0) {
             break;
         }
         const nib_special_node *here = &specials->nodes[node];
         if (here->id >= 0 && (with_control || !here->on_request)) {
             id = here->id;
-            *id_len = i + 1;
+            *id_len = i;
         }
     }
     return id;

@@ -20,10 +20,11 @@ typedef struct nib_specials {
     size_t n_nodes;
     nib_special_edge *edges; /* [n_edges] by hash */
     size_t n_edges;          /* a power of two */
+    bool marks;              /* U+2581 in a text is a space */
 } nib_specials;
 
 /* Returns NIB_OK; NIB_EFORMAT (special tokens of more than 16 MiB together); NIB_ENOMEM. */
-nib_status nib_specials_init(nib_specials *specials, const nib_pieces *pieces, nib_error *err);
+nib_status nib_specials_init(nib_specials *specials, const nib_pieces *pieces, bool marks, nib_error *err);
 void nib_specials_clear(nib_specials *specials);
 
 /* The first place at or behind from where a special token begins, and the longest one there: *id, *len. Returns the

@@ -41,7 +41,7 @@ nib_status nib_tokenizer_new(nib_tokenizer **out, const nib_vocab *vocab, nib_er
     tokenizer->eos = vocab->add_eos ? vocab->eos : -1;
     status = nib_pieces_init(&tokenizer->pieces, vocab, err);
     if (status == NIB_OK) {
-        status = nib_specials_init(&tokenizer->specials, &tokenizer->pieces, err);
+        status = nib_specials_init(&tokenizer->specials, &tokenizer->pieces, vocab->kind == NIB_VOCAB_SPM, err);
     }
     if (status == NIB_OK) {
         status = vocab->kind == NIB_VOCAB_BPE ? nib_bpe_init(&tokenizer->bpe, &tokenizer->pieces, vocab, err)

@@ -1,4 +1,4 @@
-/* What a tokenizer is made of, for the files of this folder and their tests. */
+/* What a tokenizer is made of, for the files of this folder, the decode loop and tests. */
 #ifndef NIB_TEXT_TOKENIZER_PARTS_H
 #define NIB_TEXT_TOKENIZER_PARTS_H
 

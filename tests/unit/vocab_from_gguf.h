@@ -22,7 +22,7 @@ typedef struct vocab_file {
 } vocab_file;
 
 /* The path of a file in the cache of models; static storage. */
-static const char *cache_path(const char *name) {
+static inline const char *cache_path(const char *name) {
     static char path[4096];
     const char *cache = getenv("NIB_CACHE");
     const char *xdg = getenv("XDG_CACHE_HOME");
@@ -37,7 +37,7 @@ static const char *cache_path(const char *name) {
     return path;
 }
 
-static nib_vocab_text *vocab_texts(size_t *n, const nib_gguf *gguf, const char *key) {
+static inline nib_vocab_text *vocab_texts(size_t *n, const nib_gguf *gguf, const char *key) {
     int64_t entry;
     *n = 0;
     if (nib_gguf_get_array(&entry, n, gguf, key, NIB_VALUE_STRING, NULL) != NIB_OK || entry < 0) {
@@ -52,13 +52,13 @@ static nib_vocab_text *vocab_texts(size_t *n, const nib_gguf *gguf, const char *
     return texts;
 }
 
-static int32_t vocab_id(const nib_gguf *gguf, const char *key) {
+static inline int32_t vocab_id(const nib_gguf *gguf, const char *key) {
     uint64_t id = UINT64_MAX;
     (void)nib_gguf_get_uint(&id, gguf, key, NULL);
     return id > INT32_MAX ? -1 : (int32_t)id;
 }
 
-static void vocab_numbers(vocab_file *file) {
+static inline void vocab_numbers(vocab_file *file) {
     int64_t entry;
     size_t n;
     nib_value value;
@@ -81,7 +81,7 @@ static void vocab_numbers(vocab_file *file) {
 }
 
 /* False when there is no such file. */
-static bool vocab_open(vocab_file *file, const char *path) {
+static inline bool vocab_open(vocab_file *file, const char *path) {
     *file = (vocab_file){0};
     nib_error err;
     if (nib_gguf_open(&file->gguf, path, &err) != NIB_OK) {
@@ -114,7 +114,7 @@ static bool vocab_open(vocab_file *file, const char *path) {
     return true;
 }
 
-static void vocab_close(vocab_file *file) {
+static inline void vocab_close(vocab_file *file) {
     nib_gguf_free(file->gguf);
     nib_free(file->tokens);
     nib_free(file->merges);
