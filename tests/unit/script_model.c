@@ -15,8 +15,9 @@
 
 enum { HEAD = 2, F = 1 }; /* widths of the only head and of the feed-forward */
 
-static size_t n_tokens(const script_spec *script) {
-    return SCRIPT_FIRST + script->n + script->n_control;
+/* The vocabulary's size, V. */
+static size_t n_rows(const script_spec *script) {
+    return SCRIPT_FIRST + script->n + script->n_control + script->n_extra;
 }
 
 /* What follows token t. */
@@ -34,7 +35,7 @@ static void write_sizes(nib_test_gguf *w, const script_spec *script) {
     nib_test_gguf_string(w, "general.architecture", "llama");
     nib_test_gguf_string(w, "general.name", "script");
     nib_test_gguf_u32(w, "llama.context_length", script->context > 0 ? (uint32_t)script->context : 256);
-    nib_test_gguf_u32(w, "llama.embedding_length", (uint32_t)n_tokens(script));
+    nib_test_gguf_u32(w, "llama.embedding_length", (uint32_t)n_rows(script));
     nib_test_gguf_u32(w, "llama.block_count", 1);
     nib_test_gguf_u32(w, "llama.feed_forward_length", F);
     nib_test_gguf_u32(w, "llama.attention.head_count", 1);
@@ -100,7 +101,7 @@ static void write_layer(nib_test_gguf *w, size_t D) {
 }
 
 unsigned char *script_file(size_t *len, const script_spec *script) {
-    size_t V = n_tokens(script);
+    size_t V = n_rows(script);
     assert_true(V <= SCRIPT_MOST);
     nib_test_gguf *w = nib_test_gguf_new(3);
     write_sizes(w, script);

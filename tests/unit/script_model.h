@@ -21,6 +21,7 @@ typedef struct script_spec {
     size_t n;
     const char *spelling[8]; /* [n_control] control tokens behind the pieces, ids SCRIPT_FIRST + n and on */
     size_t n_control;
+    size_t n_extra;                 /* rows of the embedding behind them that stand for no token */
     int32_t eot_id, eom_id, pad_id; /* -1: the file names none */
     int64_t context;                /* 0: 256 */
     int32_t after[SCRIPT_MOST];     /* what follows token t where it is not 0, which is then no token of the script */

@@ -543,6 +543,8 @@ static void a_callback_ends_its_row_and_all_that_follow(void **state) {
         watcher w = {.end_at = ends[i]};
         nib_result *result = watched(&f, &w);
         check_cancelled(result, whole[i], n[i]);
+        assert_int_equal(w.calls, ends[i] + (ends[i] != 20)); /* once more to end the row, unless that was its end */
+        assert_int_equal(w.ids[w.calls - 1], ends[i] == 20 ? result->rows[0].ids[22] : -1);
         nib_result_free(result);
     }
     assert_int_equal(new_tokens(&f, NULL, 3, NIB_FINISH_LENGTH), 100);

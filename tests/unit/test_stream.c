@@ -276,6 +276,19 @@ static void an_end_id_is_in_the_ids_and_not_in_the_text(void **state) {
     check_run(&script, &options, "one", 2, NIB_FINISH_STOP);
 }
 
+static void a_row_that_stands_for_no_token_has_no_text(void **state) {
+    (void)state;
+    static const script_piece pieces[] = {PIECE("one"), PIECE(" two")};
+    script_spec script = SCRIPT_INIT;
+    script.pieces = pieces;
+    script.n = 2;
+    script.n_extra = 4;
+    script.after[3] = 8; /* the last row */
+    script.after[8] = 4;
+    nib_generate_options options = greedy();
+    check_run(&script, &options, "one two", 4, NIB_FINISH_STOP);
+}
+
 /* ---- the tiny model that says anything ---- */
 
 static nib_model *open_text_model(void) {
@@ -542,6 +555,7 @@ int main(void) {
         cmocka_unit_test(an_unfinished_character_at_the_end_is_one_replacement),
         cmocka_unit_test(a_stop_string_may_begin_within_a_character),
         cmocka_unit_test(an_end_id_is_in_the_ids_and_not_in_the_text),
+        cmocka_unit_test(a_row_that_stands_for_no_token_has_no_text),
         cmocka_unit_test(any_stop_list_gives_the_same_text_streamed_and_whole),
         cmocka_unit_test(a_stream_copies_its_prompt_and_options),
         cmocka_unit_test(candidates_of_a_stream_follow_each_other),
