@@ -292,8 +292,8 @@ const nib_tokenizer *nib_model_tokenizer(const nib_model *model) {
     return model->tokenizer;
 }
 
-/* Rows that the default prefill_chunk makes. */
-enum { DEFAULT_CHUNK = 256 };
+/* Rows that the default prefill_chunk makes; room for what does not grow with the file. */
+enum { DEFAULT_CHUNK = 256, OBJECT_BYTES = 16384 };
 
 static void estimate_config(nib_model_memory *memory, const nib_config *config) {
     size_t logits = (size_t)config->V * sizeof(float);
@@ -325,7 +325,7 @@ static nib_status estimate_file(nib_model_memory *memory, const char *path, nib_
         for (size_t i = 0; i < nib_gguf_n_tensors(gguf); i++) {
             memory->weights += nib_gguf_tensor(gguf, i)->size_bytes;
         }
-        memory->resident = table_bytes(gguf);
+        memory->resident = table_bytes(gguf) + nib_weights_table_bytes(&config) + OBJECT_BYTES;
         estimate_config(memory, &config);
     }
     nib_gguf_free(gguf);
@@ -339,7 +339,7 @@ static nib_status estimate_random(nib_model_memory *memory, const char *text, ni
         return nib_fail(err, NIB_ENOMEM, "random model: its weights do not fit the address space");
     }
     if (status == NIB_OK) {
-        memory->resident = memory->weights;
+        memory->resident = memory->weights + nib_weights_table_bytes(&spec.config) + OBJECT_BYTES;
         estimate_config(memory, &spec.config);
     }
     return status;

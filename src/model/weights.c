@@ -134,6 +134,10 @@ static size_t vector_room(const nib_config *c) {
     return (size_t)(c->L * layer + 2 * c->D + c->V);
 }
 
+size_t nib_weights_table_bytes(const nib_config *config) {
+    return vector_room(config) * sizeof(float) + (size_t)config->L * sizeof(nib_layer);
+}
+
 static nib_status allocate(nib_weights *weights, const nib_config *config, size_t room, nib_error *err) {
     *weights = (nib_weights){0};
     weights->layers = nib_alloc_zero((size_t)config->L, sizeof weights->layers[0]);

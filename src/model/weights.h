@@ -42,6 +42,9 @@ typedef struct nib_weights {
 nib_status nib_weights_bind(nib_weights *weights, const nib_config *config, const nib_gguf *gguf,
                             const nib_kernels *kernels, nib_error *err);
 
+/* Bytes that binding allocates: norms, biases and the table of layers. */
+size_t nib_weights_table_bytes(const nib_config *config);
+
 /* Random weights; the same on every machine. Returns NIB_OK; NIB_ENOMEM. */
 nib_status nib_weights_random(nib_weights *weights, const nib_config *config, bool tied, uint64_t seed, nib_error *err);
 

@@ -11,6 +11,10 @@
 
 #include <cmocka.h>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include "decode/session.h"
 #include "gguf_writer.h"
 #include "script_model.h"
@@ -269,6 +273,35 @@ static void the_estimate_is_what_it_comes_to(void **state) {
     }
 }
 
+/* Bytes that the program has from malloc; 0 where nobody says (another C library, a sanitizer's own allocator). */
+static size_t allocated(void) {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+#else
+    return 0;
+#endif
+}
+
+static void opening_takes_no_more_than_the_estimate(void **state) {
+    (void)state;
+    const char *const paths[] = {files[0],         files[1], files[2], files[3], files[4], "random:llama-tiny",
+                                 "random:gpt-tiny"};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        nib_model_memory memory = {.size = sizeof memory};
+        nib_model *model;
+        nib_error err;
+        must(nib_model_estimate(&memory, paths[i], &err), &err);
+        size_t before = allocated();
+        must(nib_model_open(&model, paths[i], NULL, &err), &err);
+        size_t after = allocated();
+        if (after - before > memory.resident) {
+            fail_msg("%s: %zu bytes, estimated %zu", paths[i], after - before, memory.resident);
+        }
+        nib_model_free(model);
+    }
+}
+
 static void the_estimate_needs_its_size(void **state) {
     (void)state;
     nib_model_memory memory = {.size = 4};
@@ -316,6 +349,7 @@ int main(void) {
         cmocka_unit_test(an_id_of_all_ones_is_none),
         cmocka_unit_test(a_file_cut_anywhere_is_refused),
         cmocka_unit_test(the_estimate_is_what_it_comes_to),
+        cmocka_unit_test(opening_takes_no_more_than_the_estimate),
         cmocka_unit_test(the_estimate_needs_its_size),
         cmocka_unit_test(a_file_and_its_bytes_are_the_same_model),
     };
