@@ -238,7 +238,7 @@ static double blocks_opened(logit_kind kind) {
 }
 
 /* Equal logits need the block of the smallest exponential alone. With independent normal ones (standard deviation 3)
- * each block's largest is far above what it mostly draws: 87 of 1,024 blocks. A trained model's peaked head needs fewer. */
+ * each block's largest is above what it mostly draws: 87 of 1,024 blocks. The peaked head of a model needs fewer. */
 static void few_blocks_are_opened(void **state) {
     (void)state;
     double equal = blocks_opened(EQUAL), normal = blocks_opened(BELL);
