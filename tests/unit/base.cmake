@@ -3,3 +3,7 @@ nib_unit_test(test_maths base)
 target_link_libraries(test_maths PRIVATE m) # the oracle only
 nib_unit_test(test_random base)
 target_link_libraries(test_random PRIVATE m)
+nib_unit_test(test_error base)
+nib_unit_test(test_memory base)
+nib_unit_test(test_number base)
+nib_unit_test(test_utf8 base)
