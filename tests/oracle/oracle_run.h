@@ -21,8 +21,8 @@ typedef enum oracle_end {
 /* Generate greedily as the case says. logprobs: NIB_LOGPROBS_*. */
 nib_result *oracle_generate(nib_session *session, const golden_case *c, oracle_end end, int logprobs);
 
-/* The row's ids are the case's, its end too; its log-probabilities differ from those given, raw or processed, by no more
- * than bound. Prints the largest difference. */
+/* The row's ids are the case's, its end too; its log-probabilities differ from those given, raw or processed, by no
+ * more than bound. Prints the largest difference. */
 void oracle_check(const nib_result *result, const golden_case *c, const double *logprobs, double bound);
 
 /* The case's text becomes its prompt, start token included, control tokens parsed. */

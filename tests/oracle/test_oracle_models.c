@@ -11,9 +11,8 @@
 
 #include "oracle_run.h"
 
-/* The oracle's own log-probabilities with and without its cache differ by up to 7e-5, over 30 layers and 900 tokens; its
- * rotations are computed in binary32 and nib's in binary64, which is 5e-5 rad at position 900. A wrong formula or a
- * weight read wrongly moves them by 0.1 and more. */
+/* The oracle's own log-probabilities with and without its cache differ by up to 7e-5, over 30 layers and 900 tokens;
+ * its rotations are computed in binary32 and nib's in binary64, which is 5e-5 rad at position 900. */
 #define LOGPROB_BOUND 2e-3
 
 enum { SKIPPED = 77, SHORT_PROMPT = 10 };

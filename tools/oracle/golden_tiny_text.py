@@ -59,12 +59,12 @@ def tokenizer_writer(tokens, merges):
 
 
 def is_ascii(token):
-    """Byte-level tokens spell a byte above 126 as a letter that is not ASCII; space, tab and newline are among those."""
+    """Byte-level tokens spell other bytes as letters beyond ASCII; space, tab and newline have such letters too."""
     return all(letter in "\u0120\u0109\u010a" or "!" <= letter <= "~" for letter in token)
 
 
 def prepare(spec, model, tokens, prompt):
-    """Zero the rows that would write broken characters, then exchange two so that the end token ends the prompt's text."""
+    """Zero the rows that would write broken characters, then exchange two so that the end token ends this prompt."""
     data, _ = spec.stored["model.embed_tokens.weight"]
     data[[i for i, token in enumerate(tokens) if not is_ascii(token)]] = 0
     set_embedding(spec, model)

@@ -23,7 +23,7 @@ def byte_level(file):
 
 
 def merged_by_score(text, scores):
-    """SentencePiece's rule, the slow way: join the pair of the highest score, the leftmost of equals, while there is one."""
+    """SentencePiece's rule, the slow way: join the pair of the highest score, the leftmost of equals, to the end."""
     parts = list(text)
     while True:
         pairs = [(scores[a + b], -i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in scores]
