@@ -1,7 +1,10 @@
 # Unit tests of src/text: nib_unit_test(NAME layer..)
-foreach(name test_bpe test_spm)
+foreach(name test_bpe test_spm test_pretokenizer test_special test_decoder test_tokenizer)
   nib_unit_test(${name} text base)
 endforeach()
+
+nib_unit_test(test_long_text text base)
+target_compile_definitions(test_long_text PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")
 
 # Ids equal to other tokenizers': of small vocabularies here, of GGUF files that may be missing.
 nib_unit_test(test_token_ids text format kernel base)
