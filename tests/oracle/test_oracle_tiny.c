@@ -12,7 +12,7 @@
 
 /* Two implementations of binary32 differ by their order of additions: transformers' own answers with and without its
  * cache lie up to 3e-6 of the largest logit apart. The bound leaves room for that and none for a wrong formula: the
- * slightest that tools/oracle/planted_faults.py plants, a norm epsilon of 1e-4, moves logits by 4.5e-4 of the largest. */
+ * slightest of tools/oracle/planted_faults.py, a norm epsilon of 1e-4, moves logits by 4.5e-4 of the largest. */
 #define LOGIT_BOUND 1e-4
 
 static const char *const names[] = {

@@ -3,7 +3,8 @@
     python tools/oracle/golden_tiny.py [--only NAME] --out tests/golden/tiny
 
 For each model: NAME.gguf, NAME.logits.f32 (little endian float32 [tokens][V], all positions of one text), and
-NAME.raw.jsonl and NAME.golden (see golden_file.py). The reference computes in float32 on the values that the file's types can hold.
+NAME.raw.jsonl and NAME.golden (see golden_file.py). The reference computes in float32 on the values that the file's
+types can hold.
 """
 
 import argparse
