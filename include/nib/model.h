@@ -69,7 +69,7 @@ NIB_API nib_status nib_model_open_memory(nib_model **out, const void *data, size
  *             gpt-tiny    gpt-config with V 256 D 64 L 2 H 2, feed-forward 128, context 128
  *             gpt2-small  V 50257 D 768 L 12 H 12, context 1024, learned positions
  *             gpt         V 40478 D 768 L 12 H 12, context 512, learned positions, norms after, tanh GELU
- *  overrides  NULL, or "key=value[,key=value..]" with vocab_size, d_model, n_heads, n_kv_heads (llama-tiny), n_layers,
+ *  overrides  NULL, or "key=value[,key=value..]" with vocab_size, d_model, n_heads, n_kv_heads, n_layers,
  *             d_ff, max_seq_len
  *  seed       0 .. 2^64-1
  *
@@ -110,7 +110,8 @@ typedef struct nib_custom_model {
 
 /** Any model can generate: a session, the sampler and the stop rules run on the caller's function. It has no tokenizer.
  *
- *  custom  copied; its functions are called by the thread that uses the session
+ *  custom  copied; its functions are called by the thread that uses the session, with the floating-point environment
+ *          of the library: round to nearest, subnormal numbers kept
  *
  *  A model of this kind keeps its cache in `user`, so it serves one session at a time when step is given.
  *  Returns NIB_OK; NIB_EINVAL (V or context below 1, an id outside -1 .. V-1, no function); NIB_ENOMEM.

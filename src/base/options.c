@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/fpenv.h"
 #include "base/number.h"
 
 #define STRUCT_model nib_model_options
@@ -111,7 +112,10 @@ static nib_status set_int(char *field, const nib_option *option, const char *tex
 
 static nib_status set_real(char *field, const nib_option *option, const char *text, size_t len, nib_error *err) {
     double value;
-    if (!nib_parse_real(&value, text, len)) {
+    uint64_t saved = nib_fp_enter(); /* the system's conversion rounds as the host does */
+    bool number = nib_parse_real(&value, text, len);
+    nib_fp_leave(saved);
+    if (!number) {
         return nib_fail(err, NIB_EINVAL, "%s: \"%.*s\", expected a number", option->name, (int)(len < 100 ? len : 100),
                         text);
     }

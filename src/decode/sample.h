@@ -10,13 +10,13 @@
 
 /* Checked by nib_generate_options_check before they come here. */
 typedef struct nib_sample_params {
-    bool greedy;        /* the filters, temperature and noise are left out */
-    double temperature; /* > 0 unless greedy */
-    int64_t top_k;      /* 0 or >= V: no filter */
-    double top_p;       /* 1: no filter; 0: the best token */
-    double min_p;       /* 0: no filter */
+    bool greedy;               /* the filters, temperature and noise are left out */
+    double temperature;        /* > 0 unless greedy */
+    int64_t top_k;             /* 0 or >= V: no filter */
+    double top_p;              /* 1: no filter; 0: the best token */
+    double min_p;              /* 0: no filter */
     double repetition_penalty; /* 1: none */
-    bool cdf;           /* inverse CDF in id order instead of noise */
+    bool cdf;                  /* inverse CDF in id order instead of noise */
     bool processed_logprobs;
     const int32_t *banned; /* [n_banned] ids that may not be drawn, or NULL */
     size_t n_banned;
@@ -34,7 +34,8 @@ typedef struct nib_sample_place {
 
 typedef struct nib_choice {
     int32_t id;
-    float logprob; /* nats; raw: before penalties, filters and temperature; processed: of the kept, tempered distribution */
+    float
+        logprob; /* nats; raw: before penalties, filters and temperature; processed: of the kept, tempered distribution */
 } nib_choice;
 
 /* Work areas for one V; used by one thread. */

@@ -50,12 +50,16 @@ static nib_status choose_kernels(const nib_kernels **kernels, const nib_model_op
     }
     *kernels = nib_kernels_find(name);
     if (*kernels == NULL) {
-        return nib_fail(err, NIB_EINVAL, "%s: \"%s\", expected an instruction set that this machine has: auto, "
-                        "base%s", origin, name, nib_kernels_find("avx2") != NULL ? ", avx2" : "");
+        return nib_fail(err, NIB_EINVAL,
+                        "%s: \"%s\", expected an instruction set that this machine has: auto, "
+                        "base%s",
+                        origin, name, nib_kernels_find("avx2") != NULL ? ", avx2" : "");
     }
     if (!nib_kernels_selfcheck(*kernels)) {
-        return nib_fail(err, NIB_ECHECK, "cpu: \"%s\" gives other bits than the numeric contract: this build was "
-                        "compiled with options that change floating-point results", (*kernels)->name);
+        return nib_fail(err, NIB_ECHECK,
+                        "cpu: \"%s\" gives other bits than the numeric contract: this build was "
+                        "compiled with options that change floating-point results",
+                        (*kernels)->name);
     }
     return NIB_OK;
 }
@@ -83,8 +87,7 @@ static nib_status finish_file(nib_model **out, nib_gguf *gguf, const nib_model_o
     model->gguf = gguf;
     nib_status status = choose_kernels(&model->kernels, options, err);
     status = status != NIB_OK ? status : nib_config_read(&model->config, gguf, err);
-    status = status != NIB_OK ? status
-                              : nib_weights_bind(&model->weights, &model->config, gguf, model->kernels, err);
+    status = status != NIB_OK ? status : nib_weights_bind(&model->weights, &model->config, gguf, model->kernels, err);
     status = status != NIB_OK ? status : nib_vocab_load(model, err);
     if (status != NIB_OK) {
         nib_model_free(model);
@@ -105,8 +108,8 @@ static nib_status finish_random(nib_model **out, const nib_random_spec *spec, co
     }
     model->config = spec->config;
     nib_status status = choose_kernels(&model->kernels, options, err);
-    status = status != NIB_OK ? status
-                              : nib_weights_random(&model->weights, &model->config, spec->tied, spec->seed, err);
+    status =
+        status != NIB_OK ? status : nib_weights_random(&model->weights, &model->config, spec->tied, spec->seed, err);
     if (status == NIB_OK) {
         model->name = nib_copy_text("random", 6);
         status = model->name == NULL ? nib_fail_memory(err, 7, "a name") : NIB_OK;
@@ -227,6 +230,19 @@ static nib_status check_custom(const nib_custom_model *custom, nib_error *err) {
     return NIB_OK;
 }
 
+static nib_status set_custom_end(nib_model *model, int32_t id, nib_error *err) {
+    if (id < 0) {
+        return NIB_OK;
+    }
+    model->end_ids = nib_alloc(1, sizeof model->end_ids[0]);
+    if (model->end_ids == NULL) {
+        return nib_fail_memory(err, sizeof id, "the end id");
+    }
+    model->end_ids[0] = id;
+    model->n_end_ids = 1;
+    return NIB_OK;
+}
+
 nib_status nib_model_custom(nib_model **out, const nib_custom_model *custom, nib_error *err) {
     *out = NULL;
     nib_status status = check_custom(custom, err);
@@ -240,17 +256,16 @@ nib_status nib_model_custom(nib_model **out, const nib_custom_model *custom, nib
     model->custom = *custom;
     model->config.V = custom->V;
     model->config.context = custom->context;
-    model->kernels = nib_kernels_find("auto"); /* the sampler's log-sum-exp */
     model->pad_id = custom->pad_id;
     model->start_id = custom->start_id;
-    if (custom->end_id >= 0) {
-        model->end_ids = nib_alloc(1, sizeof model->end_ids[0]);
-        if (model->end_ids == NULL) {
-            nib_model_free(model);
-            return nib_fail_memory(err, sizeof(int32_t), "the end id");
-        }
-        model->end_ids[0] = custom->end_id;
-        model->n_end_ids = 1;
+    static const nib_model_options defaults = NIB_MODEL_OPTIONS_INIT;
+    uint64_t saved = nib_fp_enter();
+    status = choose_kernels(&model->kernels, &defaults, err); /* for the sampler's log-sum-exp */
+    nib_fp_leave(saved);
+    status = status != NIB_OK ? status : set_custom_end(model, custom->end_id, err);
+    if (status != NIB_OK) {
+        nib_model_free(model);
+        return status;
     }
     *out = model;
     return NIB_OK;
@@ -354,8 +369,8 @@ nib_status nib_model_estimate(nib_model_memory *memory, const char *path, nib_er
     }
     nib_model_memory found = {.size = sizeof found};
     bool random = strncmp(path, random_prefix, sizeof random_prefix - 1) == 0;
-    nib_status status = random ? estimate_random(&found, path + sizeof random_prefix - 1, err)
-                               : estimate_file(&found, path, err);
+    nib_status status =
+        random ? estimate_random(&found, path + sizeof random_prefix - 1, err) : estimate_file(&found, path, err);
     if (status == NIB_OK) {
         *memory = found;
     }

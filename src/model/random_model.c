@@ -12,9 +12,16 @@
 
 static const nib_arch llama = {
     "llama", NIB_NORM_RMS, NIB_NORM_BEFORE, NIB_POSITION_ROPE_PAIRS, NIB_FFN_SILU_GATED, false, false, 0, 10000.0, 0};
-static const nib_arch gpt_config = {
-    "gpt-config", NIB_NORM_LAYER, NIB_NORM_BEFORE, NIB_POSITION_SINUSOIDAL, NIB_FFN_GELU_ERF, false, false, 0, 10000.0,
-    0};
+static const nib_arch gpt_config = {"gpt-config",
+                                    NIB_NORM_LAYER,
+                                    NIB_NORM_BEFORE,
+                                    NIB_POSITION_SINUSOIDAL,
+                                    NIB_FFN_GELU_ERF,
+                                    false,
+                                    false,
+                                    0,
+                                    10000.0,
+                                    0};
 static const nib_arch gpt2 = {
     "gpt2", NIB_NORM_LAYER, NIB_NORM_BEFORE, NIB_POSITION_LEARNED, NIB_FFN_GELU_TANH, false, false, 0, 10000.0, 0};
 static const nib_arch gpt1 = {
@@ -46,7 +53,7 @@ static int64_t *find_field(nib_config *config, const char *key, size_t len) {
         const char *key;
         int64_t *field;
     } fields[] = {
-        {"vocab_size", &config->V}, {"d_model", &config->D}, {"n_layers", &config->L},        {"n_heads", &config->H},
+        {"vocab_size", &config->V}, {"d_model", &config->D}, {"n_layers", &config->L},          {"n_heads", &config->H},
         {"n_kv_heads", &config->K}, {"d_ff", &config->F},    {"max_seq_len", &config->context},
     };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
@@ -71,8 +78,10 @@ static nib_status set_pair(nib_random_spec *spec, const char *pair, size_t len, 
     }
     int64_t *field = find_field(&spec->config, pair, n_key);
     if (field == NULL || equals == NULL) {
-        return nib_fail(err, NIB_EINVAL, "random model: \"%.*s\", expected key=value with one of %svocab_size, d_model, "
-                        "n_heads, n_kv_heads, n_layers, d_ff, max_seq_len", shown, pair, with_seed ? "seed, " : "");
+        return nib_fail(err, NIB_EINVAL,
+                        "random model: \"%.*s\", expected key=value with one of %svocab_size, d_model, "
+                        "n_heads, n_kv_heads, n_layers, d_ff, max_seq_len",
+                        shown, pair, with_seed ? "seed, " : "");
     }
     int64_t number;
     if (!nib_parse_int(&number, value, n_value) || number < 1) {
@@ -89,7 +98,8 @@ static nib_status find_preset(const struct preset **preset, const char *name, si
             return NIB_OK;
         }
     }
-    return nib_fail(err, NIB_EINVAL, "random model: \"%.*s\", expected llama-tiny, gpt-config, gpt-tiny, gpt2-small or gpt",
+    return nib_fail(err, NIB_EINVAL,
+                    "random model: \"%.*s\", expected llama-tiny, gpt-config, gpt-tiny, gpt2-small or gpt",
                     (int)(len < 80 ? len : 80), name);
 }
 
@@ -119,10 +129,18 @@ nib_status nib_random_parse(nib_random_spec *spec, const char *name, size_t name
         return status;
     }
     *spec = (nib_random_spec){.tied = preset->tied};
-    spec->config = (nib_config){.arch = preset->arch, .V = preset->V, .D = preset->D, .L = preset->L, .H = preset->H,
-                                .K = preset->K, .F = preset->F, .context = preset->context, .rope_base = 10000.0,
+    spec->config = (nib_config){.arch = preset->arch,
+                                .V = preset->V,
+                                .D = preset->D,
+                                .L = preset->L,
+                                .H = preset->H,
+                                .K = preset->K,
+                                .F = preset->F,
+                                .context = preset->context,
+                                .rope_base = 10000.0,
                                 .eps = 1e-5f};
-    for (size_t i = 0; i < len && status == NIB_OK;) {
+    /* A comma at the end is followed by an empty pair, which is refused. */
+    for (size_t i = 0; len > 0 && i <= len && status == NIB_OK;) {
         const char *comma = memchr(overrides + i, ',', len - i);
         size_t n = comma == NULL ? len - i : (size_t)(comma - (overrides + i));
         status = set_pair(spec, overrides + i, n, with_seed, err);

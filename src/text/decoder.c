@@ -35,6 +35,7 @@ const char *nib_detokenizer_next(size_t *len, nib_detokenizer *detokenizer, int3
         return text;
     case NIB_TOKEN_USER_DEFINED: detokenizer->strip = tokenizer->spm.space_prefix; return text;
     case NIB_TOKEN_NORMAL:
+    case NIB_TOKEN_BYTE:
         if (strip && *len > 0 && text[0] == ' ') {
             --*len;
             text++;

@@ -1,4 +1,5 @@
 /* The table of options: that it says what the structs, the INIT macros and the checks do, for every row. */
+#include <fenv.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -183,6 +184,24 @@ static void real_numbers_keep_their_bounds(void **state) {
     }
 }
 
+static void the_hosts_rounding_changes_no_number(void **state) {
+    (void)state;
+    const nib_option *top_p = find("top_p");
+    const char *const texts[] = {"0.7", "0.1", "0.95", "1e-3", "0.3333333333333333333"};
+    const int roundings[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    for (size_t i = 0; i < 5; i++) {
+        any_options expected = initial(NIB_SCOPE_GENERATE), got = expected;
+        assert_int_equal(set(&expected, top_p, texts[i]), NIB_OK);
+        for (size_t j = 0; j < 3; j++) {
+            assert_int_equal(fesetround(roundings[j]), 0);
+            nib_status status = set(&got, top_p, texts[i]);
+            assert_int_equal(fesetround(FE_TONEAREST), 0);
+            assert_int_equal(status, NIB_OK);
+            assert_memory_equal(&got.generate.top_p, &expected.generate.top_p, sizeof(double));
+        }
+    }
+}
+
 static void words_are_known_or_come_later(void **state) {
     (void)state;
     size_t n, later = 0;
@@ -304,6 +323,7 @@ int main(void) {
         cmocka_unit_test(the_defaults_are_those_of_the_macros_and_pass),
         cmocka_unit_test(whole_numbers_keep_their_bounds),
         cmocka_unit_test(real_numbers_keep_their_bounds),
+        cmocka_unit_test(the_hosts_rounding_changes_no_number),
         cmocka_unit_test(words_are_known_or_come_later),
         cmocka_unit_test(seeds_take_all_of_64_bits),
         cmocka_unit_test(a_struct_of_another_size_is_refused),
