@@ -31,7 +31,7 @@ typedef struct nib_value {
 
 /** One metadata entry. Pointers are borrowed while the file is open. */
 typedef struct nib_file_entry {
-    const char *key; /* terminated */
+    const char *key;  /* terminated */
     const char *type; /* "u8" "i8" "u16" "i16" "u32" "i32" "u64" "i64" "f32" "f64" "bool" "string" */
     int is_array;
     size_t n; /* elements; 1 when it is no array */
@@ -39,13 +39,13 @@ typedef struct nib_file_entry {
 
 /** One tensor. Pointers are borrowed while the file is open. */
 typedef struct nib_file_tensor {
-    const char *name;  /* terminated */
-    const char *type;  /* "F32", "Q4_K", .. */
-    uint32_t n_dims;   /* 1 .. 4 */
-    uint64_t dims[4];  /* as in the file: dims[0] is contiguous; 1 beyond n_dims */
+    const char *name; /* terminated */
+    const char *type; /* "F32", "Q4_K", .. */
+    uint32_t n_dims;  /* 1 .. 4 */
+    uint64_t dims[4]; /* as in the file: dims[0] is contiguous; 1 beyond n_dims */
     size_t size_bytes;
-    size_t offset;     /* in its file, of the first byte */
-    size_t part;       /* which file of a split one, from 0 */
+    size_t offset; /* in its file, of the first byte */
+    size_t part;   /* which file of a split one, from 0 */
 } nib_file_tensor;
 
 /** Read the head of a model file; tensors are not read.

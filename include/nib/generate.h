@@ -17,20 +17,20 @@ typedef struct nib_prompt {
 
 /** Why a row ended. */
 typedef enum nib_finish {
-    NIB_FINISH_NONE = 0,  /* it has not */
-    NIB_FINISH_STOP,      /* an end id, a stop id or a stop string */
-    NIB_FINISH_LENGTH,    /* the limit of tokens or the context */
-    NIB_FINISH_CANCELLED  /* nib_session_cancel or the callback */
+    NIB_FINISH_NONE = 0, /* it has not */
+    NIB_FINISH_STOP,     /* an end id, a stop id or a stop string */
+    NIB_FINISH_LENGTH,   /* the limit of tokens or the context */
+    NIB_FINISH_CANCELLED /* nib_session_cancel or the callback */
 } nib_finish;
 
 /** One step of a row. Pointers are borrowed until the next step. */
 typedef struct nib_token {
-    size_t row;        /* index of the prompt */
-    size_t index;      /* candidate of that prompt */
-    size_t pos;        /* position in the timeline */
-    int32_t id;        /* -1: no token, only the text that was held back and the reason */
-    float logprob;     /* nats; raw: of the model's own distribution; processed: of the one drawn from */
-    const char *text;  /* [text_len] text that is now certain, whole UTF-8 characters; NULL without a tokenizer */
+    size_t row;       /* index of the prompt */
+    size_t index;     /* candidate of that prompt */
+    size_t pos;       /* position in the timeline */
+    int32_t id;       /* -1: no token, only the text that was held back and the reason */
+    float logprob;    /* nats; raw: of the model's own distribution; processed: of the one drawn from */
+    const char *text; /* [text_len] text that is now certain, whole UTF-8 characters; NULL without a tokenizer */
     size_t text_len;
     nib_finish finish; /* NIB_FINISH_NONE until the row's last step */
 } nib_token;
@@ -75,8 +75,7 @@ typedef struct nib_result {
  *  Source  lmxlab generate, lucid CausalLMMixin.generate. Differs: see docs/options.md.
  */
 NIB_API nib_status nib_generate(nib_result **out, nib_session *session, const nib_prompt *prompts, size_t n_prompts,
-                                const nib_generate_options *options, nib_token_fn callback, void *user,
-                                nib_error *err);
+                                const nib_generate_options *options, nib_token_fn callback, void *user, nib_error *err);
 
 /** Free a result. NULL is accepted. */
 NIB_API void nib_result_free(nib_result *result);

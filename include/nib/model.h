@@ -29,16 +29,16 @@ typedef struct nib_model_info {
     int64_t n_params;          /* weights */
     size_t weight_bytes;       /* bytes of the weights as stored */
     const char *cpu;           /* the instruction set in use */
-    int compute;              /* NIB_COMPUTE_* */
+    int compute;               /* NIB_COMPUTE_* */
 } nib_model_info;
 
 /** What opening a file and decoding would take, in bytes. */
 typedef struct nib_model_memory {
-    uint32_t size;        /* sizeof(nib_model_memory), set by the caller */
-    size_t weights;       /* mapped from the file */
-    size_t resident;      /* allocated by opening it: tables and tokenizer, an upper bound */
-    size_t kv_per_token;  /* KV cache of one token */
-    size_t session;       /* work area of one session without its KV cache */
+    uint32_t size;       /* sizeof(nib_model_memory), set by the caller */
+    size_t weights;      /* mapped from the file */
+    size_t resident;     /* allocated by opening it: tables and tokenizer, an upper bound */
+    size_t kv_per_token; /* KV cache of one token */
+    size_t session;      /* work area of one session without its KV cache */
 } nib_model_memory;
 
 /** Open a model file.

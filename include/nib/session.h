@@ -13,11 +13,11 @@ typedef struct nib_session nib_session;
 
 /** What a session has done, in counts. */
 typedef struct nib_session_stats {
-    uint32_t size;            /* sizeof(nib_session_stats), set by the caller */
-    uint64_t tokens_encoded;  /* tokens that went through the model */
-    uint64_t tokens_reused;   /* tokens of a prompt that were still in the cache */
-    uint64_t forward_passes;  /* calls of the model */
-    size_t cache_bytes;       /* memory of the KV cache now */
+    uint32_t size;           /* sizeof(nib_session_stats), set by the caller */
+    uint64_t tokens_encoded; /* tokens that went through the model */
+    uint64_t tokens_reused;  /* tokens of a prompt that were still in the cache */
+    uint64_t forward_passes; /* calls of the model */
+    size_t cache_bytes;      /* memory of the KV cache now */
 } nib_session_stats;
 
 /** Start a session on a model. The model stays alive as long as the session.

@@ -7,17 +7,19 @@
 #include "base/fpenv.h"
 #include "base/number.h"
 
-#define STRUCT_model nib_model_options
-#define STRUCT_session nib_session_options
+#define STRUCT_model    nib_model_options
+#define STRUCT_session  nib_session_options
 #define STRUCT_generate nib_generate_options
-#define SCOPE_model NIB_SCOPE_MODEL
-#define SCOPE_session NIB_SCOPE_SESSION
-#define SCOPE_generate NIB_SCOPE_GENERATE
+#define SCOPE_model     NIB_SCOPE_MODEL
+#define SCOPE_session   NIB_SCOPE_SESSION
+#define SCOPE_generate  NIB_SCOPE_GENERATE
 
 #define ROW(scope, kind, field, offset_field, initial, low, high, real_low, real_high, words, there, flags, arg, zero, \
             help, source)                                                                                              \
-    {#field, SCOPE_##scope, kind, offsetof(STRUCT_##scope, offset_field), initial, low, high, real_low, real_high,     \
-     words, there, flags, arg, zero, help, source},
+    {#field,    SCOPE_##scope, kind,  offsetof(STRUCT_##scope, offset_field),                                          \
+     initial,   low,           high,  real_low,                                                                        \
+     real_high, words,         there, flags,                                                                           \
+     arg,       zero,          help,  source},
 
 #define NIB_OPTION_INT(scope, field, initial, low, high, flags, arg, zero, help, source)                               \
     ROW(scope, NIB_OPTION_KIND_INT, field, field, #initial, low, high, 0, 0, "", "", flags, arg, zero, help, source)
@@ -76,8 +78,8 @@ static nib_status check_there(const nib_option *option, int word, nib_error *err
         at += strcspn(at, " ");
         at += strspn(at, " ");
     }
-    return nib_fail(err, NIB_EUNSUPPORTED, "%s: \"%.*s\" comes in a later version", option->name,
-                    (int)strcspn(at, " "), at);
+    return nib_fail(err, NIB_EUNSUPPORTED, "%s: \"%.*s\" comes in a later version", option->name, (int)strcspn(at, " "),
+                    at);
 }
 
 static nib_status check_int(const nib_option *option, int64_t value, nib_error *err) {
@@ -182,8 +184,7 @@ static nib_status check_field(const char *field, const nib_option *option, nib_e
     switch (option->kind) {
     case NIB_OPTION_KIND_INT:
         memcpy(&whole, field, sizeof whole);
-        return whole == NIB_UNSET && strcmp(option->initial, "NIB_UNSET") == 0 ? NIB_OK
-                                                                              : check_int(option, whole, err);
+        return whole == NIB_UNSET && strcmp(option->initial, "NIB_UNSET") == 0 ? NIB_OK : check_int(option, whole, err);
     case NIB_OPTION_KIND_REAL: memcpy(&real, field, sizeof real); return check_real(option, real, err);
     case NIB_OPTION_KIND_CHOICE:
         memcpy(&choice, field, sizeof choice);

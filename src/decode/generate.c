@@ -113,8 +113,8 @@ static nib_status run_rows(gathered *g, nib_loop *loop, const nib_prompt *prompt
     nib_status status = NIB_OK;
     for (size_t i = 0; i < g->result.B && status == NIB_OK; i++) {
         status = nib_loop_begin(loop, prompts[i / num_return], i / num_return, i % num_return, err);
-        status = status != NIB_OK ? status
-                                  : run_row(&g->rows[i], &cancelled, loop, cancelled ? NULL : callback, user, err);
+        status =
+            status != NIB_OK ? status : run_row(&g->rows[i], &cancelled, loop, cancelled ? NULL : callback, user, err);
     }
     return status;
 }

@@ -126,8 +126,8 @@ static nib_status encode_custom(float *logits, nib_session *session, const int32
         session->stats.forward_passes++;
     }
     if (answer != 0) {
-        return nib_fail(err, NIB_ECALLBACK, "custom model: its function answered %d at position %zu, expected 0", answer,
-                        pos);
+        return nib_fail(err, NIB_ECALLBACK, "custom model: its function answered %d at position %zu, expected 0",
+                        answer, pos);
     }
     session->tokens[pos] = tokens[pos];
     session->n++;

@@ -66,8 +66,8 @@ static int64_t read_size(reader *r, const char *rest, int64_t fallback) {
     uint64_t value = 0;
     r->status = nib_gguf_get_uint(&value, r->gguf, key, r->err);
     if (r->status == NIB_OK && value > SIZE_LIMIT) {
-        r->status = nib_fail(r->err, NIB_EFORMAT, "%s: %llu, expected at most %d", key, (unsigned long long)value,
-                             SIZE_LIMIT);
+        r->status =
+            nib_fail(r->err, NIB_EFORMAT, "%s: %llu, expected at most %d", key, (unsigned long long)value, SIZE_LIMIT);
     }
     return r->status == NIB_OK ? (int64_t)value : 0;
 }
@@ -123,8 +123,10 @@ static nib_status refuse_features(reader *r) {
     double factor = read_real(r, "rope.scale_linear", 1.0);
     factor = factor == 1.0 ? read_real(r, "rope.scaling.factor", 1.0) : factor;
     if (r->status == NIB_OK && factor != 1.0 && type == NULL) {
-        return nib_fail(r->err, NIB_EUNSUPPORTED, "%s.rope.scaling.factor: expected 1: rope scaling comes in a later "
-                        "version", r->arch->name);
+        return nib_fail(r->err, NIB_EUNSUPPORTED,
+                        "%s.rope.scaling.factor: expected 1: rope scaling comes in a later "
+                        "version",
+                        r->arch->name);
     }
     return status != NIB_OK ? status : r->status;
 }
@@ -201,9 +203,9 @@ nib_status nib_config_check(const nib_config *config, nib_status code, nib_error
         const char *name;
         int64_t value, high;
     } sizes[] = {
-        {"vocabulary", config->V, 1 << 28},       {"embedding length", config->D, 1 << 20},
-        {"block count", config->L, 1 << 12},      {"head count", config->H, 1 << 14},
-        {"kv head count", config->K, 1 << 14},    {"head width", config->E, 1 << 14},
+        {"vocabulary", config->V, 1 << 28},          {"embedding length", config->D, 1 << 20},
+        {"block count", config->L, 1 << 12},         {"head count", config->H, 1 << 14},
+        {"kv head count", config->K, 1 << 14},       {"head width", config->E, 1 << 14},
         {"feed-forward length", config->F, 1 << 22}, {"context length", config->context, 1 << 30},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {

@@ -138,7 +138,8 @@ static void attend(const pass *p, int64_t index, int64_t t, int64_t kv_head) {
             nib_attn_shape shape = {c->E, first > start ? first - start : 0,
                                     row->pos - start < NIB_GROUP ? row->pos - start : NIB_GROUP - 1, 0.0f};
             p->k->attn_group(group, p->w->group_o, c->E, q + done * c->E, c->E, m,
-                             nib_kv_keys(row->kv, index, kv_head, g), nib_kv_values(row->kv, index, kv_head, g), &shape);
+                             nib_kv_keys(row->kv, index, kv_head, g), nib_kv_values(row->kv, index, kv_head, g),
+                             &shape);
             for (int64_t h = 0; h < m; h++) {
                 p->k->attn_merge(&running[h], sum + (done + h) * c->E, &group[h], p->w->group_o + h * c->E, c->E);
             }

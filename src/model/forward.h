@@ -13,8 +13,8 @@
 typedef struct nib_forward_row {
     int32_t token;
     int64_t pos;
-    nib_kv *kv;     /* has room for pos */
-    float *logits;  /* [V], or NULL: not wanted */
+    nib_kv *kv;    /* has room for pos */
+    float *logits; /* [V], or NULL: not wanted */
 } nib_forward_row;
 
 /* What a pass needs of the model and the session. */
@@ -22,7 +22,7 @@ typedef struct nib_forward_context {
     const nib_config *config;
     const nib_weights *weights;
     const nib_kernels *kernels;
-    nib_work *work;          /* has room for the rows */
+    nib_work *work;           /* has room for the rows */
     const atomic_int *cancel; /* ends the pass between layers when not 0 */
 } nib_forward_context;
 

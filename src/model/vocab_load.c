@@ -139,14 +139,15 @@ static nib_status load_tables(loader *l, nib_error *err) {
         return status;
     }
     if (l->vocab.n_tokens == 0 || l->vocab.n_tokens > (size_t)l->model->config.V) {
-        return nib_fail(err, NIB_EFORMAT, "tokenizer.ggml.tokens: %zu tokens, expected 1 to %lld, the rows of the "
-                        "embedding", l->vocab.n_tokens, (long long)l->model->config.V);
+        return nib_fail(err, NIB_EFORMAT,
+                        "tokenizer.ggml.tokens: %zu tokens, expected 1 to %lld, the rows of the "
+                        "embedding",
+                        l->vocab.n_tokens, (long long)l->model->config.V);
     }
     l->vocab.tokens = l->tokens;
     status = load_types(l, err);
     status = status != NIB_OK ? status : load_scores(l, err);
-    status = status != NIB_OK ? status
-                              : load_texts(&l->merges, &l->vocab.n_merges, l, "tokenizer.ggml.merges", err);
+    status = status != NIB_OK ? status : load_texts(&l->merges, &l->vocab.n_merges, l, "tokenizer.ggml.merges", err);
     l->vocab.merges = l->merges;
     return status;
 }
@@ -174,8 +175,8 @@ static nib_status load_tokenizer(loader *l, nib_error *err) {
 
 /* Texts that end a turn or a text in some family; they count only as control tokens. */
 static const char *const end_texts[] = {
-    "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|end_of_text|>", "<|endoftext|>", "<end_of_turn>",
-    "<|end_of_turn|>", "<end_of_utterance>", "<EOT>", "_<EOT>", "<|eot|>",
+    "<|im_end|>",    "<|eot_id|>",      "<|eom_id|>",         "<|end|>", "<|end_of_text|>", "<|endoftext|>",
+    "<end_of_turn>", "<|end_of_turn|>", "<end_of_utterance>", "<EOT>",   "_<EOT>",          "<|eot|>",
 };
 
 static bool is_end_text(const nib_tokenizer *tokenizer, int32_t id) {
@@ -248,8 +249,7 @@ nib_status nib_vocab_load(nib_model *model, nib_error *err) {
     status = status != NIB_OK ? status : load_id(&model->start_id, model, "tokenizer.ggml.bos_token_id", err);
     status = status != NIB_OK ? status : load_ends(model, err);
     status = status != NIB_OK ? status : copy_string(&model->name, model->gguf, "general.name", true, err);
-    status = status != NIB_OK
-                 ? status
-                 : copy_string(&model->chat_template, model->gguf, "tokenizer.chat_template", false, err);
+    status = status != NIB_OK ? status
+                              : copy_string(&model->chat_template, model->gguf, "tokenizer.chat_template", false, err);
     return status;
 }

@@ -44,8 +44,10 @@ static nib_matrix find_matrix(binder *b, const char *name, int64_t rows, int64_t
     }
     const nib_dtype_traits *traits = nib_dtype_find(tensor->type);
     if (traits == NULL || !traits->computes) {
-        b->status = nib_fail(b->err, NIB_EUNSUPPORTED, "%s: type %s, expected F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, "
-                             "Q8_0, Q4_K, Q5_K or Q6_K", name, traits == NULL ? "unknown" : traits->name);
+        b->status = nib_fail(b->err, NIB_EUNSUPPORTED,
+                             "%s: type %s, expected F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, "
+                             "Q8_0, Q4_K, Q5_K or Q6_K",
+                             name, traits == NULL ? "unknown" : traits->name);
         return matrix;
     }
     b->status = check_shape(tensor, rows, cols, b->err);

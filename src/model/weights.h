@@ -34,7 +34,7 @@ typedef struct nib_weights {
     float *vectors;       /* all norms and biases, and of a random model the matrices */
     size_t n_vectors, cap_vectors;
     int64_t n_params;
-    size_t bytes;         /* of all tensors as stored */
+    size_t bytes; /* of all tensors as stored */
 } nib_weights;
 
 /* Find every tensor that the architecture needs. Returns NIB_OK; NIB_EFORMAT (missing, or of another shape: named);

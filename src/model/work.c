@@ -32,7 +32,7 @@ static void part_sizes(int64_t sizes[N_PARTS], const nib_config *c, int64_t n) {
 }
 
 static void place(nib_work *work, const int64_t sizes[N_PARTS]) {
-    float **parts[N_PARTS] = {&work->x, &work->h,   &work->q,   &work->k,   &work->v,       &work->a,      &work->gate,
+    float **parts[N_PARTS] = {&work->x,  &work->h, &work->q,   &work->k,   &work->v,       &work->a,      &work->gate,
                               &work->up, &work->y, &work->cos, &work->sin, &work->group_o, &work->scratch};
     float *at = work->block;
     for (int i = 0; i < N_PARTS; i++) {

@@ -7,20 +7,20 @@
 
 /* Rows that matmul reads are padded to 16 columns with +0: their strides are NIB_PAD16 of the width. */
 typedef struct nib_work {
-    int64_t n;      /* rows there is room for */
-    float *x;       /* [n][D] the residual stream */
-    float *h;       /* [n][pad D] normed */
-    float *q;       /* [n][H*E] */
-    float *k, *v;   /* [n][K*E] */
-    float *a;       /* [n][pad H*E] what attention gives */
-    float *gate;    /* [n][pad F] */
-    float *up;      /* [n][F] */
-    float *y;       /* [n][D] what a sub-block gives */
+    int64_t n;        /* rows there is room for */
+    float *x;         /* [n][D] the residual stream */
+    float *h;         /* [n][pad D] normed */
+    float *q;         /* [n][H*E] */
+    float *k, *v;     /* [n][K*E] */
+    float *a;         /* [n][pad H*E] what attention gives */
+    float *gate;      /* [n][pad F] */
+    float *up;        /* [n][F] */
+    float *y;         /* [n][D] what a sub-block gives */
     float *cos, *sin; /* [2][n][rope_dim / 2] the angles of global layers, then of windowed ones */
-    float *group_o; /* [H / K][E] one group of attention */
-    float *scratch; /* [pad of the widest row] dequantised weights */
-    double *freq;   /* [2][rope_dim / 2] inverse frequencies, rounded to binary32 */
-    float *block;   /* what all of them lie in */
+    float *group_o;   /* [H / K][E] one group of attention */
+    float *scratch;   /* [pad of the widest row] dequantised weights */
+    double *freq;     /* [2][rope_dim / 2] inverse frequencies, rounded to binary32 */
+    float *block;     /* what all of them lie in */
     size_t bytes;
 } nib_work;
 
