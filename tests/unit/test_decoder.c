@@ -39,7 +39,7 @@ static void take_the_space_before_a_text_away(void **state) {
     CHECK_TEXT(tokenizer, 0, "hi hiworld", HI, HI, WORLD);
     CHECK_TEXT(tokenizer, NIB_DETOKENIZE_CONTINUE, " hi hi", HI, HI);
     CHECK_TEXT(tokenizer, 0, " hi", LONE_SPACE, HI);
-    CHECK_TEXT(tokenizer, 0, "  hi", ' ', HI);
+    CHECK_TEXT(tokenizer, 0, " hi", ' ', HI);
     CHECK_TEXT(tokenizer, 0, "hi hi", CONTROL, HI, CONTROL, HI);
     CHECK_TEXT(tokenizer, NIB_DETOKENIZE_SPECIAL, "<s>hi<s>hi hi", CONTROL, HI, CONTROL, HI, HI);
     CHECK_TEXT(tokenizer, 0, "hi<u>hi<u>world", HI, USER, HI, USER, WORLD);
