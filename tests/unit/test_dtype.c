@@ -1,3 +1,4 @@
+/* The element types of GGUF: names, numbers and block sizes, and which of them compute. */
 #include "kernel/dtype.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Messages of failures: what is written, what is cut, and which bytes are replaced. */
 #include "base/error.h"
 
 #include <setjmp.h>

@@ -50,7 +50,7 @@ static void every_rung_passes_its_self_check(void **state) {
 #ifdef __x86_64__
 #include <xmmintrin.h>
 
-/* What a host linked with -ffast-math, or one with another rounding mode, hands to its threads. */
+/* What a host linked with fast-math flags, or one with another rounding mode, hands to its threads. */
 static void the_self_check_notices_another_state_of_the_unit(void **state) {
     (void)state;
     static const unsigned modes[] = {0x8000, 0x0040, 0x2000, 0x4000, 0x6000}; /* FTZ, DAZ, down, up, to zero */

@@ -1,3 +1,4 @@
+/* Checked sizes, zeroed and aligned memory, growing arrays, and the fault hook that other tests rest on. */
 #include "base/memory.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Numbers to text and back, under the C locale and under one with a decimal comma. */
 #include "base/number.h"
 
 #include <float.h>

@@ -1,3 +1,4 @@
+/* Every well-formed character and every kind of broken one, alone and through the stream, cut at every byte. */
 #include "base/utf8.h"
 
 #include <setjmp.h>
