@@ -203,8 +203,7 @@ static void take_steps_in_proportion_to_a_run(void **state) {
                                         "'",
                                         "\xcc\x81",
                                         "\xe4\xb8\xad",
-                                        "\xca\xb0"
-                                        "A",
+                                        ("\xca\xb0" /* ends the escape */ "A"),
                                         " \n",
                                         "\xc2\xa0",
                                         "aB",
