@@ -2,7 +2,7 @@
 """Makes tests/golden/tokenizer: texts, two small vocabularies and the ids that the reference tokenizers give.
 
     pip install tokenizers sentencepiece protobuf gguf
-    tools/golden-tokenizer.py [--cache DIRECTORY]
+    tools/golden-tokenizer.py [--cache DIRECTORY] [--only WORD]   (only the files of ids whose names hold the word)
 
 The references are Hugging Face's `tokenizers`, set up with the splitters of the vocabularies' own tokenizer.json, and
 `sentencepiece`. Without --cache only the small vocabularies are done; with it also the GGUF files in that directory
@@ -86,6 +86,7 @@ SPLITTERS = {
     "deepseek-v3": [*map(split, (r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", V3)), level(False)],
 }
 WHOLE_WORDS = ("llama-bpe", "tekken")
+NFC = ("qwen2",)
 
 HAND = [
     "", " ", "  ", "   ", "    ", "\t", "\n", "\n\n", "\n\n\n", "\r\n", "\r\n\r\n", "\t\n", "\n\t", " \n", "\n ", " \n ", "\t\t\t\tx",
@@ -144,8 +145,12 @@ def long_text(texts):
 
 
 def hash_ids(ids):
+    return hash_bytes(struct.pack(f"<{len(ids)}i", *ids))
+
+
+def hash_bytes(data):
     value = FNV_OFFSET
-    for byte in struct.pack(f"<{len(ids)}i", *ids):
+    for byte in data:
         value = ((value ^ byte) * FNV_PRIME) & MASK
     return value
 
@@ -156,6 +161,8 @@ def versions():
 
 
 def write_ids(name, vocabulary, pre, flags, encode, texts, with_ids):
+    if ONLY not in name:
+        return
     long_ids = encode([long_text(texts)])[0]
     lines = [versions(), f"{vocabulary} {pre} {flags}\n", f"{LONG_BYTES} {len(long_ids)} {hash_ids(long_ids):016x}\n"]
     for ids in encode(texts):
@@ -169,6 +176,8 @@ def byte_level(vocabulary, merges, types, pre):
     ids = {text: i for i, text in enumerate(vocabulary)}
     tokenizer = tokenizers.Tokenizer(models.BPE(ids, merges, ignore_merges=pre in WHOLE_WORDS))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(SPLITTERS[pre])
+    if pre in NFC:
+        tokenizer.normalizer = tokenizers.normalizers.NFC()
     of_type = lambda kind: [text for text, t in zip(vocabulary, types) if t == kind]
     tokenizer.add_special_tokens([AddedToken(text, normalized=False) for text in of_type(CONTROL)])
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in of_type(USER_DEFINED)])
@@ -255,12 +264,35 @@ def from_gguf(path, name, texts):
     write_ids(f"ids-{path.stem}.txt", name, "-", 0, encode, texts, True)
 
 
+def write_normal_forms():
+    """Texts and their normal forms C by Python, in hexadecimal; then the hash of a text of all characters."""
+    chance = random.Random(2)
+    whole = "".join(f"e{chr(i)}\u0327{chr(i)}\u0301" for i in range(1, 0x110000) if unicodedata.category(chr(i)) not in ("Cn", "Cs"))
+    marks = [chr(i) for i in range(0x110000) if unicodedata.combining(chr(i))]
+    parts = [chr(i) for i in range(0x110000) if unicodedata.decomposition(chr(i)) or 0xAC00 <= i < 0xAC40 or 0x1100 <= i < 0x1200]
+    lines = [f"# unicodedata {unicodedata.unidata_version}\n", f"{hash_bytes(unicodedata.normalize('NFC', whole).encode()):016x}\n"]
+    for _ in range(300):
+        text = "".join(chance.choice((chance.choice(parts), chance.choice(marks), "a", "o", "\u0301")) for _ in range(chance.randint(1, 8)))
+        lines.append(f"{text.encode().hex()} {unicodedata.normalize('NFC', text).encode().hex()}\n")
+    (OUT / "nfc.txt").write_text("".join(lines))
+    known = []  # runs of the characters in whole: first and last
+    for code in (i for i in range(1, 0x110000) if unicodedata.category(chr(i)) not in ("Cn", "Cs")):
+        if known and known[-1][1] == code - 1:
+            known[-1][1] = code
+        else:
+            known.append([code, code])
+    (OUT / "nfc-known.txt").write_text(lines[0] + "".join(f"{first:x} {last:x}\n" for first, last in known))
+
+
 def main():
+    global ONLY
     parser = argparse.ArgumentParser()
     parser.add_argument("--cache", type=Path)
-    cache = parser.parse_args().cache
+    parser.add_argument("--only", default="")
+    cache, ONLY = vars(parser.parse_args()).values()
     OUT.mkdir(parents=True, exist_ok=True)
     texts = make_texts()
+    write_normal_forms()
     (OUT / "texts.txt").write_text(versions() + "".join(text.hex() + "\n" for text in texts))
     tiny_byte_level(texts)
     tiny_sentence_piece(texts)
@@ -268,7 +300,7 @@ def main():
     families = ("gpt-2", "llama-bpe", "qwen2", "deepseek-llm", "deepseek-coder", "llama-spm")
     names += [f"llama-cpp/models/ggml-vocab-{family}.gguf" for family in families]
     for name in names:
-        if cache and (cache / name).exists():
+        if cache and ONLY in f"ids-{Path(name).stem}.txt" and (cache / name).exists():
             from_gguf(cache / name, name, texts)
 
 

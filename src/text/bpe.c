@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "text/nfc.h"
 
 /* U+FFFD, which stands for an invalid byte where the vocabulary lacks the byte itself. */
 static const char replacement[] = "\xef\xbf\xbd";
@@ -165,21 +166,33 @@ static bool encode_invalid(word_target *target, nib_cutter *cutter, char byte) {
     return nib_cutter_run(cutter, replacement, 3, encode_word, target);
 }
 
-bool nib_bpe_encode(nib_ids *ids, nib_merger *merger, nib_cutter *cutter, const nib_bpe *bpe, const char *text,
-                    size_t len) {
-    word_target target = {ids, merger, bpe, nib_pretokenizer_get_kind(bpe->pretokenizer)->whole_words};
+static bool encode_words(word_target *target, nib_cutter *cutter, const char *text, size_t len) {
     for (size_t i = 0; i < len;) {
         size_t end = i;
         for (size_t n; end < len && (n = nib_utf8_len(text + end, len - end)) > 0;) {
             end += n;
         }
-        if (!nib_cutter_run(cutter, text + i, end - i, encode_word, &target)) {
+        if (!nib_cutter_run(cutter, text + i, end - i, encode_word, target)) {
             return false;
         }
-        if (end < len && !encode_invalid(&target, cutter, text[end++])) {
+        if (end < len && !encode_invalid(target, cutter, text[end++])) {
             return false;
         }
         i = end;
     }
     return true;
+}
+
+bool nib_bpe_encode(nib_ids *ids, nib_merger *merger, nib_cutter *cutter, const nib_bpe *bpe, const char *text,
+                    size_t len) {
+    const nib_pretokenizer_kind *kind = nib_pretokenizer_get_kind(bpe->pretokenizer);
+    word_target target = {ids, merger, bpe, kind->whole_words};
+    if (!kind->nfc || !nib_nfc_needed(text, len)) {
+        return encode_words(&target, cutter, text, len);
+    }
+    size_t normal_len;
+    char *normal = nib_nfc(&normal_len, text, len);
+    bool ok = normal != NULL && encode_words(&target, cutter, normal, normal_len);
+    nib_free(normal);
+    return ok;
 }

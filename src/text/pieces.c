@@ -117,7 +117,7 @@ static nib_status add_piece(bool *found, nib_pieces *pieces, const nib_vocab *vo
         return nib_fail(err, NIB_EFORMAT, "type of token %zu is %d, expected 1 to 6", id, (int)type);
     }
     char *out = pieces->bytes + pieces->offsets[id];
-    size_t n = token->len;
+    size_t n;
     *found = type == NIB_TOKEN_NORMAL;
     if (type == NIB_TOKEN_BYTE) {
         int byte = byte_of_spelling(token->bytes, token->len);

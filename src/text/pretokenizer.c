@@ -59,21 +59,20 @@
     { "\\p{N}", GPT2 }
 
 static const nib_pretokenizer_kind kinds[] = {
-    {"gpt-2", {GPT2}, false},
-    {"llama-bpe", {LLAMA3("\\p{N}{1,3}+")}, true},
-    {"llama3", {LLAMA3("\\p{N}{1,3}+")}, true},
-    {"llama-v3", {LLAMA3("\\p{N}{1,3}+")}, true},
-    {"smollm", SMOLLM_PATTERNS, false},
-    {"starcoder", SMOLLM_PATTERNS, false},
-    {"refact", SMOLLM_PATTERNS, false},
-    {"qwen2", {LLAMA3("\\p{N}")}, false},
-    {"tekken", {TEKKEN}, true},
-    {"deepseek-llm",
-     {"[\\r\\n]", SPACE "?[" CASED "]++", SPACE "?[" DEEPSEEK_PUNCTUATION "]++", "(?<!" SPACE ")" SPACE "++\\z",
-      DEEPSEEK_CJK, "\\p{N}"},
-     false},
-    {"deepseek-coder", {"[\\r\\n]", SPACE "?\\p{L}++", SPACE "?\\p{P}++", DEEPSEEK_CJK, "\\p{N}"}, false},
-    {"deepseek-v3", {"\\p{N}{1,3}+", "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{30ff}]++", DEEPSEEK_V3}, false},
+    {.name = "gpt-2", .patterns = {GPT2}},
+    {.name = "llama-bpe", .patterns = {LLAMA3("\\p{N}{1,3}+")}, .whole_words = true},
+    {.name = "llama3", .patterns = {LLAMA3("\\p{N}{1,3}+")}, .whole_words = true},
+    {.name = "llama-v3", .patterns = {LLAMA3("\\p{N}{1,3}+")}, .whole_words = true},
+    {.name = "smollm", .patterns = SMOLLM_PATTERNS},
+    {.name = "starcoder", .patterns = SMOLLM_PATTERNS},
+    {.name = "refact", .patterns = SMOLLM_PATTERNS},
+    {.name = "qwen2", .patterns = {LLAMA3("\\p{N}")}, .nfc = true},
+    {.name = "tekken", .patterns = {TEKKEN}, .whole_words = true},
+    {.name = "deepseek-llm",
+     .patterns = {"[\\r\\n]", SPACE "?[" CASED "]++", SPACE "?[" DEEPSEEK_PUNCTUATION "]++",
+                  "(?<!" SPACE ")" SPACE "++\\z", DEEPSEEK_CJK, "\\p{N}"}},
+    {.name = "deepseek-coder", .patterns = {"[\\r\\n]", SPACE "?\\p{L}++", SPACE "?\\p{P}++", DEEPSEEK_CJK, "\\p{N}"}},
+    {.name = "deepseek-v3", .patterns = {"\\p{N}{1,3}+", "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{30ff}]++", DEEPSEEK_V3}},
 };
 
 struct nib_pretokenizer {

@@ -18,6 +18,7 @@ typedef struct nib_pretokenizer_kind {
     const char *name;                       /* as in tokenizer.ggml.pre */
     const char *patterns[NIB_MAX_PATTERNS]; /* PCRE2, in order; NULL behind the last */
     bool whole_words;                       /* a word that is a token becomes it, whatever the merges say */
+    bool nfc;                               /* the text is brought to normalisation form C first */
 } nib_pretokenizer_kind;
 
 /* The kind with this name; NULL: not known. */

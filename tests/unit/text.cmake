@@ -3,8 +3,10 @@ foreach(name test_bpe test_spm test_pretokenizer test_special test_decoder test_
   nib_unit_test(${name} text base)
 endforeach()
 
-nib_unit_test(test_long_text text base)
-target_compile_definitions(test_long_text PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")
+foreach(name test_long_text test_nfc)
+  nib_unit_test(${name} text base)
+  target_compile_definitions(${name} PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")
+endforeach()
 
 # Ids equal to other tokenizers': of small vocabularies here, of GGUF files that may be missing.
 nib_unit_test(test_token_ids text format kernel base)
