@@ -6,6 +6,7 @@
 #include "text/pretokenizer.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -102,9 +103,10 @@ const nib_pretokenizer_kind *nib_pretokenizer_find(const char *name) {
 
 static nib_status fail_unknown(const char *name, nib_error *err) {
     char known[256] = "";
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        strcat(known, i == 0 ? "" : ", ");
-        strcat(known, kinds[i].name);
+    size_t len = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && len < sizeof known; i++) {
+        int n = snprintf(known + len, sizeof known - len, "%s%s", i == 0 ? "" : ", ", kinds[i].name);
+        len += n > 0 ? (size_t)n : 0;
     }
     return nib_fail(err, NIB_EUNSUPPORTED, "pre-tokenizer '%.60s' is not known, expected one of %s",
                     name == NULL ? "" : name, known);
