@@ -48,7 +48,8 @@ static int read_all(char **text, size_t *len, FILE *file, const char *name) {
     size_t n = 0, cap = 0;
     for (;;) {
         if (n == cap) {
-            cap = cap == 0 ? 65536 : cap * 2;
+            /* One byte over the limit is enough to see that there is more. */
+            cap = cap == 0 ? 65536 : cap < INPUT_LIMIT ? cap * 2 : (size_t)INPUT_LIMIT + 1;
             char *grown = realloc(bytes, cap);
             if (grown == NULL) {
                 free(bytes);
