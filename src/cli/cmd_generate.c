@@ -268,6 +268,10 @@ static int tokenize(request *r, const nib_model *model) {
         if (nib_tokenizer_encode(&s->ids, &s->n, tokenizer, s->text, s->len, flags, &err) != NIB_OK) {
             return nib_cli_fail(&err);
         }
+        if (s->n == 0 && r->no_bos) {
+            nib_cli_say("prompt %zu: empty, expected text: --no-bos leaves the start token out", i);
+            return NIB_EXIT_INPUT;
+        }
     }
     return NIB_EXIT_OK;
 }

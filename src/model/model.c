@@ -351,7 +351,7 @@ static nib_status estimate_file(nib_model_memory *memory, const char *path, nib_
 static nib_status estimate_random(nib_model_memory *memory, const char *text, nib_error *err) {
     nib_random_spec spec;
     nib_status status = parse_random_path(&spec, text, err);
-    if (status == NIB_OK && !nib_weights_random_bytes(&memory->weights, &spec.config)) {
+    if (status == NIB_OK && !nib_weights_random_bytes(&memory->weights, &spec.config, spec.tied)) {
         return nib_fail(err, NIB_ENOMEM, "random model: its weights do not fit the address space");
     }
     if (status == NIB_OK) {

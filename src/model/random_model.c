@@ -213,24 +213,25 @@ static void fill_layer(filler *f, const nib_config *c, nib_layer *layer) {
     layer->down = fill_linear(f, c->D, c->F, bias);
 }
 
-/* Floats of a whole model, an upper bound; false when they do not fit a size. */
-static bool count_floats(size_t *floats, const nib_config *c) {
-    size_t table = (size_t)(2 * c->V + c->context), layer, all;
+/* Floats of a whole model, all but a few exact; false when they do not fit a size. */
+static bool count_floats(size_t *floats, const nib_config *c, bool tied) {
+    int64_t positions = c->arch->position == NIB_POSITION_LEARNED ? c->context : 0;
+    size_t table = (size_t)((tied ? 1 : 2) * c->V + positions), layer, all;
     size_t rows = (size_t)(2 * c->H * c->E + 2 * c->K * c->E + 3 * c->F + 16);
     return nib_mul_size(&table, table, (size_t)c->D) && nib_mul_size(&layer, rows, (size_t)(c->D + 1)) &&
            nib_mul_size(&all, layer, (size_t)c->L) && nib_add_size(&all, all, table) &&
            nib_add_size(floats, all, (size_t)(2 * c->D));
 }
 
-bool nib_weights_random_bytes(size_t *bytes, const nib_config *config) {
-    return count_floats(bytes, config) && nib_mul_size(bytes, *bytes, sizeof(float));
+bool nib_weights_random_bytes(size_t *bytes, const nib_config *config, bool tied) {
+    return count_floats(bytes, config, tied) && nib_mul_size(bytes, *bytes, sizeof(float));
 }
 
 nib_status nib_weights_random(nib_weights *weights, const nib_config *config, bool tied, uint64_t seed,
                               nib_error *err) {
     size_t floats;
     *weights = (nib_weights){0};
-    if (!count_floats(&floats, config)) {
+    if (!count_floats(&floats, config, tied)) {
         return nib_fail(err, NIB_ENOMEM, "random model: its weights do not fit the address space");
     }
     weights->layers = nib_alloc_zero((size_t)config->L, sizeof weights->layers[0]);

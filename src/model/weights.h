@@ -49,7 +49,7 @@ size_t nib_weights_table_bytes(const nib_config *config);
 nib_status nib_weights_random(nib_weights *weights, const nib_config *config, bool tied, uint64_t seed, nib_error *err);
 
 /* Bytes of a random model's weights, an upper bound; false when they do not fit a size. */
-bool nib_weights_random_bytes(size_t *bytes, const nib_config *config);
+bool nib_weights_random_bytes(size_t *bytes, const nib_config *config, bool tied);
 
 void nib_weights_free(nib_weights *weights);
 

@@ -29,3 +29,4 @@ try generate -m "$TINY/llama-text.gguf" -f none.txt
 try generate -m "$TINY/llama-text.gguf" -f .
 try detokenize -m "$TINY/llama-text.gguf" 1,400
 try detokenize -m "$TINY/llama-text.gguf" 1,x
+try generate -m "$TINY/llama-text.gguf" --no-bos -p ''
