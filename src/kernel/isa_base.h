@@ -12,7 +12,7 @@
 
 #define ISA_NAME     "base"
 #define ISA_TABLE    nib_kernels_base
-#define LANE_OP      static inline __attribute__((always_inline, unused))
+#define LANE_OP      static inline __attribute__((unused))
 #define FOR_LANES(i) for (int i = 0; i < 16; i++)
 
 /* Software fma is too long to be repeated for larger tiles, and its speed does not depend on them. */
