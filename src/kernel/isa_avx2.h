@@ -42,6 +42,10 @@ LANE_OP v16 v16_set1(float x) {
     return (v16){y, y};
 }
 
+LANE_OP v16 v16_set2(float a, float b) {
+    return (v16){_mm256_set1_ps(a), _mm256_set1_ps(b)};
+}
+
 LANE_OP v16 v16_load(const float *p) {
     return (v16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
 }
@@ -272,6 +276,10 @@ LANE_OP vpass vpass_fma(vpass a, vpass b, vpass c) {
 
 LANE_OP b16 b16_load(const unsigned char *p) {
     return _mm256_broadcastsi128_si256(load_128(p));
+}
+
+LANE_OP b16 b16_from_words(uint64_t low, uint64_t high) {
+    return _mm256_broadcastsi128_si256(_mm_set_epi64x((int64_t)high, (int64_t)low));
 }
 
 LANE_OP b16 b16_low4(b16 a) {

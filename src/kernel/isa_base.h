@@ -61,6 +61,15 @@ LANE_OP v16 v16_set1(float x) {
     return y;
 }
 
+/* a in lanes 0 .. 7, b in the others. */
+LANE_OP v16 v16_set2(float a, float b) {
+    v16 y;
+    FOR_LANES(i) {
+        y.x[i] = i < 8 ? a : b;
+    }
+    return y;
+}
+
 LANE_OP v16 v16_load(const float *p) {
     v16 y;
     memcpy(y.x, p, sizeof y.x);
@@ -337,6 +346,13 @@ LANE_OP vpass vpass_fma(vpass a, vpass b, vpass c) {
 LANE_OP b16 b16_load(const unsigned char *p) {
     b16 y;
     memcpy(y.x, p, sizeof y.x);
+    return y;
+}
+
+LANE_OP b16 b16_from_words(uint64_t low, uint64_t high) {
+    b16 y;
+    memcpy(y.x, &low, sizeof low);
+    memcpy(y.x + 8, &high, sizeof high);
     return y;
 }
 

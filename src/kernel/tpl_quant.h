@@ -3,34 +3,22 @@
 #ifndef NIB_KERNEL_TPL_QUANT_H
 #define NIB_KERNEL_TPL_QUANT_H
 
-/* Scales of a block: s of each sub-block (16 weights in Q6_K, else 32), m of each sub-block. */
+/* Scales of a block. Types of 32: d, minimum. Q4_K, Q5_K: 8 scales, 8 minimums. Q6_K: 16 scales, of 16 weights each. */
 typedef struct scales {
     float s[16];
-    float m[8];
 } scales;
 
 /* A block's scales, and 32 weights: number c of the block. */
 typedef void (*scales_fn)(scales *h, const unsigned char *block);
 typedef void (*weights_fn)(v16 w[2], const unsigned char *block, const scales *h, int c);
 
-LANE_OP void scales_d(scales *h, const unsigned char *block) {
-    float two[2];
-    load_2_halves(two, block, 1.0f);
-    h->s[0] = two[0];
+LANE_OP void scales_32(scales *h, const unsigned char *block) {
+    load_2_halves(h->s, block, 1.0f);
 }
 
 /* For codes that are made signed. */
-LANE_OP void scales_d_unit(scales *h, const unsigned char *block) {
-    float two[2];
-    load_2_halves(two, block, SIGNED_UNIT);
-    h->s[0] = two[0];
-}
-
-LANE_OP void scales_d_m(scales *h, const unsigned char *block) {
-    float two[2];
-    load_2_halves(two, block, 1.0f);
-    h->s[0] = two[0];
-    h->m[0] = two[1];
+LANE_OP void scales_32_unit(scales *h, const unsigned char *block) {
+    load_2_halves(h->s, block, SIGNED_UNIT);
 }
 
 /* Of codes with a sign; s has the factor SIGNED_UNIT. */
@@ -58,8 +46,8 @@ LANE_OP void weights_q4_0(v16 w[2], const unsigned char *block, const scales *h,
 LANE_OP void weights_q4_1(v16 w[2], const unsigned char *block, const scales *h, int c) {
     (void)c;
     b16 q = b16_load(block + 4);
-    w[0] = scaled_plus(b16_low4(q), h->s[0], h->m[0]);
-    w[1] = scaled_plus(b16_high4(q), h->s[0], h->m[0]);
+    w[0] = scaled_plus(b16_low4(q), h->s[0], h->s[1]);
+    w[1] = scaled_plus(b16_high4(q), h->s[0], h->s[1]);
 }
 
 LANE_OP void weights_q5_0(v16 w[2], const unsigned char *block, const scales *h, int c) {
@@ -72,8 +60,8 @@ LANE_OP void weights_q5_0(v16 w[2], const unsigned char *block, const scales *h,
 LANE_OP void weights_q5_1(v16 w[2], const unsigned char *block, const scales *h, int c) {
     (void)c;
     b16 q = b16_load(block + 8);
-    w[0] = scaled_plus(b16_or(b16_low4(q), b16_spread_to_4(block + 4)), h->s[0], h->m[0]);
-    w[1] = scaled_plus(b16_or(b16_high4(q), b16_spread_to_4(block + 6)), h->s[0], h->m[0]);
+    w[0] = scaled_plus(b16_or(b16_low4(q), b16_spread_to_4(block + 4)), h->s[0], h->s[1]);
+    w[1] = scaled_plus(b16_or(b16_high4(q), b16_spread_to_4(block + 6)), h->s[0], h->s[1]);
 }
 
 /* Q4_K and Q5_K: 8 scales and 8 minimums of 6 bits in 12 bytes. Bytes 0-3 hold scales 0-3 in their low 6 bits, bytes 4-7
@@ -85,16 +73,10 @@ LANE_OP void scales_k(scales *h, const unsigned char *block) {
     memcpy(&b, block + 8, sizeof b);
     memcpy(&c, block + 12, sizeof c);
     const uint32_t low4 = 0x0f0f0f0fu, high2 = 0x30303030u, low6 = 0x3f3f3f3fu;
-    uint32_t packed[4] = {a & low6, (c & low4) | (a >> 2 & high2), b & low6, (c >> 4 & low4) | (b >> 2 & high2)};
-    unsigned char bytes[16];
-    memcpy(bytes, packed, sizeof bytes);
-    float d[16];
-    v16_store(d, v16_from_unsigned(b16_load(bytes)));
-    float scale = load_half(block), minimum = -load_half(block + 2);
-    for (int i = 0; i < 8; i++) {
-        h->s[i] = scale * d[i];
-        h->m[i] = minimum * d[i + 8];
-    }
+    uint32_t scales_0_3 = a & low6, scales_4_7 = (c & low4) | (a >> 2 & high2);
+    uint32_t minimums_0_3 = b & low6, minimums_4_7 = (c >> 4 & low4) | (b >> 2 & high2);
+    b16 codes = b16_from_words((uint64_t)scales_4_7 << 32 | scales_0_3, (uint64_t)minimums_4_7 << 32 | minimums_0_3);
+    v16_store(h->s, v16_mul(v16_from_unsigned(codes), v16_set2(load_half(block), -load_half(block + 2))));
 }
 
 /* Weights 64 i .. 64 i + 31 are the low nibbles of 32 bytes, the next 32 their high nibbles. */
@@ -104,15 +86,15 @@ LANE_OP b16 nibbles_k(const unsigned char *q, int c, int half) {
 }
 
 LANE_OP void weights_q4_k(v16 w[2], const unsigned char *block, const scales *h, int c) {
-    w[0] = scaled_plus(nibbles_k(block + 16, c, 0), h->s[c], h->m[c]);
-    w[1] = scaled_plus(nibbles_k(block + 16, c, 1), h->s[c], h->m[c]);
+    w[0] = scaled_plus(nibbles_k(block + 16, c, 0), h->s[c], h->s[c + 8]);
+    w[1] = scaled_plus(nibbles_k(block + 16, c, 1), h->s[c], h->s[c + 8]);
 }
 
 /* The fifth bit of weight l of sub-block c is bit c of byte l of 32. */
 LANE_OP void weights_q5_k(v16 w[2], const unsigned char *block, const scales *h, int c) {
     for (int i = 0; i < 2; i++) {
         b16 high = b16_bit_to_4(b16_load(block + 16 + 16 * i), c);
-        w[i] = scaled_plus(b16_or(nibbles_k(block + 48, c, i), high), h->s[c], h->m[c]);
+        w[i] = scaled_plus(b16_or(nibbles_k(block + 48, c, i), high), h->s[c], h->s[c + 8]);
     }
 }
 
@@ -137,11 +119,11 @@ LANE_OP void weights_q6_k(v16 w[2], const unsigned char *block, const scales *h,
 
 /* Every quantised type: X(suffix, number, bytes of a block, its sub-blocks of 32, scales). */
 #define QUANT_TYPES(X)                                                                                                 \
-    X(q8_0, NIB_Q8_0, 34, 1, scales_d)                                                                                 \
-    X(q4_0, NIB_Q4_0, 18, 1, scales_d_unit)                                                                            \
-    X(q4_1, NIB_Q4_1, 20, 1, scales_d_m)                                                                               \
-    X(q5_0, NIB_Q5_0, 22, 1, scales_d_unit)                                                                            \
-    X(q5_1, NIB_Q5_1, 24, 1, scales_d_m)                                                                               \
+    X(q8_0, NIB_Q8_0, 34, 1, scales_32)                                                                                \
+    X(q4_0, NIB_Q4_0, 18, 1, scales_32_unit)                                                                           \
+    X(q4_1, NIB_Q4_1, 20, 1, scales_32)                                                                                \
+    X(q5_0, NIB_Q5_0, 22, 1, scales_32_unit)                                                                           \
+    X(q5_1, NIB_Q5_1, 24, 1, scales_32)                                                                                \
     X(q4_k, NIB_Q4_K, 144, 8, scales_k)                                                                                \
     X(q5_k, NIB_Q5_K, 176, 8, scales_k)                                                                                \
     X(q6_k, NIB_Q6_K, 210, 8, scales_q6_k)
