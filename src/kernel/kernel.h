@@ -40,7 +40,8 @@ typedef struct nib_kernels {
     const char *name;
 
     /* y[t * y_stride + r] = fold over k of fma(w[r][k], x[t * x_stride + k]) (+ bias[r], added after the fold), for rows
-     * row0 <= r < row1 and tokens 0 <= t < n. bias may be NULL. scratch [NIB_PAD16(cols)] of the calling thread. */
+     * row0 <= r < row1 and tokens 0 <= t < n. bias may be NULL. scratch [NIB_PAD16(cols)] of the calling thread.
+     * Takes up to 96 KB of stack. */
     void (*matmul)(float *y, int64_t y_stride, const nib_matrix *w, int64_t row0, int64_t row1, const float *x,
                    int64_t x_stride, int64_t n, const float *bias, float *scratch);
 
@@ -64,7 +65,7 @@ typedef struct nib_kernels {
     void (*gelu_tanh)(float *gate, const float *up, int64_t n);
     void (*gelu_erf)(float *gate, const float *up, int64_t n);
 
-    /* One group for n_q query heads that share a kv head: scores, m, l and o of each by rule 4, alone.
+    /* One group for n_q query heads that share a kv head: scores, m (never -0), l and o of each by rule 4, alone.
      * state [n_q], o [n_q][o_stride], q [n_q][q_stride] (already scaled), k [E][64], v [64][E]. */
     void (*attn_group)(nib_attn_state *state, float *o, int64_t o_stride, const float *q, int64_t q_stride, int64_t n_q,
                        const float *k, const float *v, const nib_attn_shape *shape);
@@ -76,8 +77,9 @@ typedef struct nib_kernels {
     /* sum[e] *= 1 / l */
     void (*attn_finish)(float *sum, float l, int64_t E);
 
-    /* One block of the log-sum-exp over V: *m = the largest of l [n], n <= 256, *s = fold of exp(l - m). A block without
-     * a finite element gives m = -inf, s = 0. Returns false when an element is NaN or +infinity. */
+    /* One block of the log-sum-exp over V: *m = the largest of l [n] (never -0), n <= 256, *s = fold of exp(l - m). A block without
+     * a finite element gives m = -inf, s = 0. Returns false when an element is NaN or +infinity, m and s then
+     * mean nothing. */
     bool (*lse_block)(float *m, float *s, const float *l, int64_t n);
 
     /* y[i] = exp(x[i]), for tests and for what needs it by itself. */
