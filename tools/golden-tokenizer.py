@@ -264,24 +264,42 @@ def from_gguf(path, name, texts):
     write_ids(f"ids-{path.stem}.txt", name, "-", 0, encode, texts, True)
 
 
-def write_normal_forms():
-    """Texts and their normal forms C by Python, in hexadecimal; then the hash of a text of all characters."""
-    chance = random.Random(2)
-    whole = "".join(f"e{chr(i)}\u0327{chr(i)}\u0301" for i in range(1, 0x110000) if unicodedata.category(chr(i)) not in ("Cn", "Cs"))
-    marks = [chr(i) for i in range(0x110000) if unicodedata.combining(chr(i))]
-    parts = [chr(i) for i in range(0x110000) if unicodedata.decomposition(chr(i)) or 0xAC00 <= i < 0xAC40 or 0x1100 <= i < 0x1200]
-    lines = [f"# unicodedata {unicodedata.unidata_version}\n", f"{hash_bytes(unicodedata.normalize('NFC', whole).encode()):016x}\n"]
-    for _ in range(300):
-        text = "".join(chance.choice((chance.choice(parts), chance.choice(marks), "a", "o", "\u0301")) for _ in range(chance.randint(1, 8)))
-        lines.append(f"{text.encode().hex()} {unicodedata.normalize('NFC', text).encode().hex()}\n")
-    (OUT / "nfc.txt").write_text("".join(lines))
-    known = []  # runs of the characters in whole: first and last
-    for code in (i for i in range(1, 0x110000) if unicodedata.category(chr(i)) not in ("Cn", "Cs")):
-        if known and known[-1][1] == code - 1:
-            known[-1][1] = code
+def write_known(known):
+    """Runs of the characters that the following are made of, first and last."""
+    runs = []
+    for code in map(ord, known):
+        if runs and runs[-1][1] == code - 1:
+            runs[-1][1] = code
         else:
-            known.append([code, code])
-    (OUT / "nfc-known.txt").write_text(lines[0] + "".join(f"{first:x} {last:x}\n" for first, last in known))
+            runs.append([code, code])
+    lines = "".join(f"{first:x} {last:x}\n" for first, last in runs)
+    (OUT / "known.txt").write_text(f"# unicodedata {unicodedata.unidata_version}\n{lines}")
+
+
+def write_normal_forms(known):
+    """The hash of the normal form C of a text of all characters, then texts and their normal forms in hexadecimal."""
+    chance = random.Random(2)
+    normal = lambda text: unicodedata.normalize("NFC", text).encode()
+    whole = "".join(f"e{c}\u0327{c}\u0301" for c in known)
+    marks = [c for c in known if unicodedata.combining(c)]
+    parts = [c for c in known if unicodedata.decomposition(c) or "\uac00" <= c < "\uac40" or "\u1100" <= c < "\u1200"]
+    lines = [f"# unicodedata {unicodedata.unidata_version}\n", f"{hash_bytes(normal(whole)):016x}\n"]
+    for _ in range(300):
+        choices = (lambda: chance.choice(parts), lambda: chance.choice(marks), lambda: chance.choice("ao\u0301"))
+        text = "".join(chance.choice(choices)() for _ in range(chance.randint(1, 8)))
+        lines.append(f"{text.encode().hex()} {normal(text).hex()}\n")
+    (OUT / "nfc.txt").write_text("".join(lines))
+
+
+def write_cuts(known):
+    """For each pre-tokenizer the number of words of a text of all characters and the hash of their lengths in bytes."""
+    text = "".join(f"e{c} {c}1{c}!{c}\n{c}  E{c}{c} " for c in known)
+    lines = [versions()]
+    for name, splitter in SPLITTERS.items():
+        # Each stand-in letter of the byte level is a byte.
+        lengths = [len(word) for word, _ in pre_tokenizers.Sequence(splitter).pre_tokenize_str(text)]
+        lines.append(f"{name} {len(lengths)} {hash_ids(lengths):016x}\n")
+    (OUT / "cuts.txt").write_text("".join(lines))
 
 
 def main():
@@ -292,7 +310,10 @@ def main():
     cache, ONLY = vars(parser.parse_args()).values()
     OUT.mkdir(parents=True, exist_ok=True)
     texts = make_texts()
-    write_normal_forms()
+    known = [chr(i) for i in range(1, 0x110000) if unicodedata.category(chr(i)) not in ("Cn", "Cs")]
+    write_known(known)
+    write_normal_forms(known)
+    write_cuts(known)
     (OUT / "texts.txt").write_text(versions() + "".join(text.hex() + "\n" for text in texts))
     tiny_byte_level(texts)
     tiny_sentence_piece(texts)

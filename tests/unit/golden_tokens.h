@@ -94,6 +94,48 @@ static inline nib_buffer golden_long_text(const golden_texts *texts, size_t len)
     return out;
 }
 
+/* Appends code as UTF-8. */
+static inline void golden_add_character(nib_buffer *text, unsigned long code) {
+    char c[4];
+    size_t width = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const unsigned char leads[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (size_t i = width; i-- > 0; code >>= 6) {
+        c[i] = (char)(i > 0 ? 0x80 | (code & 0x3f) : leads[width] | code);
+    }
+    (void)nib_buffer_add(text, c, width);
+}
+
+/* Each character of known.txt, in turn for the '*' of a frame. */
+static inline nib_buffer golden_known_text(const char *frame) {
+    nib_buffer out = {0};
+    golden_lines known = golden_read("known.txt");
+    for (size_t i = 1; i < known.n; i++) {
+        char *rest;
+        unsigned long first = strtoul(known.lines[i], &rest, 16);
+        unsigned long last = strtoul(rest, NULL, 16);
+        for (unsigned long code = first; code <= last; code++) {
+            for (const char *c = frame; *c != '\0'; c++) {
+                if (*c == '*') {
+                    golden_add_character(&out, code);
+                } else {
+                    (void)nib_buffer_add(&out, c, 1);
+                }
+            }
+        }
+    }
+    golden_free(&known);
+    return out;
+}
+
+static inline uint64_t golden_hash(uint64_t hash, const void *data, size_t len) {
+    const unsigned char *bytes = data;
+    hash = hash == 0 ? 0xcbf29ce484222325u : hash;
+    for (size_t i = 0; i < len; i++) {
+        hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    }
+    return hash;
+}
+
 /* A small vocabulary with what it points to. */
 typedef struct golden_vocab {
     nib_vocab vocab;

@@ -29,6 +29,20 @@ static void join_the_leftmost_of_equal_pairs_first(void **state) {
     nib_tokenizer_free(tokenizer);
 }
 
+static void take_the_first_of_equal_merges_and_tokens(void **state) {
+    (void)state;
+    small_vocab small;
+    small_begin(&small, NIB_VOCAB_BPE);
+    small_add_bytes(&small);
+    int32_t ab = small_merge(&small, "a b", "ab");
+    int32_t bc = small_merge(&small, "b c", "bc");
+    (void)small_merge(&small, "a b", "ab");
+    nib_tokenizer *tokenizer = make_tokenizer(&small);
+    CHECK_IDS(tokenizer, "abc", 0, ab, 'c');
+    CHECK_IDS(tokenizer, "bc", 0, bc);
+    nib_tokenizer_free(tokenizer);
+}
+
 static void never_join_across_words(void **state) {
     (void)state;
     small_vocab small;
@@ -147,6 +161,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(join_pairs_in_the_order_of_the_merges),
         cmocka_unit_test(join_the_leftmost_of_equal_pairs_first),
+        cmocka_unit_test(take_the_first_of_equal_merges_and_tokens),
         cmocka_unit_test(never_join_across_words),
         cmocka_unit_test(take_a_whole_word_where_the_family_does),
         cmocka_unit_test(keep_every_byte),

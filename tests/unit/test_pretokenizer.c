@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/utf8.h"
+#include "golden_tokens.h"
 #include "text/pretokenizer.h"
 
 static const char *const names[] = {"gpt-2",  "llama-bpe", "llama3",       "llama-v3",       "smollm",      "starcoder",
@@ -59,6 +60,37 @@ static void cut_as_each_family_does(void **state) {
               "a| | b|\n| |1|2| |\xe4\xb8\xad|c|  |");
     check_cut("deepseek-coder", "x = (1)\r\n\xe4\xb8\xad", "x| =| (|1|)|\r|\n|\xe4\xb8\xad|");
     check_cut("deepseek-v3", "a1234 .b.c!!\n", "a|123|4| .|b|.c|!!\n|");
+}
+
+static bool hash_word(void *user, const char *word, size_t len) {
+    (void)word;
+    uint64_t *state = user; /* count, hash */
+    int32_t length = (int32_t)len;
+    state[0]++;
+    state[1] = golden_hash(state[1], &length, sizeof length);
+    return true;
+}
+
+static void cut_every_character_as_the_reference_does(void **state) {
+    (void)state;
+    golden_lines lines = golden_read("cuts.txt");
+    nib_buffer text = golden_known_text("e* *1*!*\n*  E** ");
+    for (size_t i = 1; i < lines.n; i++) {
+        uint64_t words[2] = {0, 0};
+        char *rest = strchr(lines.lines[i], ' ');
+        *rest++ = '\0';
+        nib_pretokenizer *pretokenizer;
+        assert_int_equal(nib_pretokenizer_new(&pretokenizer, lines.lines[i], NULL), NIB_OK);
+        nib_cutter *cutter = nib_cutter_new(pretokenizer);
+        assert_true(nib_cutter_run(cutter, text.bytes, text.len, hash_word, words));
+        if (words[0] != strtoull(rest, &rest, 10) || words[1] != strtoull(rest, NULL, 16)) {
+            fail_msg("%s cuts otherwise: %zu words", lines.lines[i], (size_t)words[0]);
+        }
+        nib_cutter_free(cutter);
+        nib_pretokenizer_free(pretokenizer);
+    }
+    nib_buffer_free(&text);
+    golden_free(&lines);
 }
 
 static void take_the_long_s_for_an_s_in_contractions(void **state) {
@@ -150,22 +182,31 @@ static void cut_the_same_interpreted(void **state) {
     }
 }
 
+/* Where the interpreter was at the item before, and how far it has gone. */
+typedef struct journey {
+    size_t at, steps;
+} journey;
+
+/* The way from item to item counts, not only the items: a run of characters is one item. */
 static int count_step(pcre2_callout_block *block, void *user) {
-    (void)block;
-    ++*(size_t *)user;
+    journey *way = user;
+    size_t at = block->current_position;
+    way->steps += 1 + (at > way->at ? at - way->at : way->at - at);
+    way->at = at;
     return 0;
 }
 
-/* Items of the pattern that the interpreter tries to find all matches in text. */
+/* What the interpreter does to find all matches in text. */
 static size_t count_steps(const char *pattern, const char *text, size_t len) {
     int error;
-    size_t offset, steps = 0;
+    size_t offset;
+    journey way = {0, 0};
     uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_AUTO_CALLOUT;
     pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, options, &error, &offset, NULL);
     assert_non_null(code);
     pcre2_match_context *context = pcre2_match_context_create(NULL);
     pcre2_match_data *match = pcre2_match_data_create(1, NULL);
-    (void)pcre2_set_callout(context, count_step, &steps);
+    (void)pcre2_set_callout(context, count_step, &way);
     (void)pcre2_set_match_limit(context, UINT32_MAX);
     for (size_t from = 0; from < len; from = pcre2_get_ovector_pointer(match)[1]) {
         if (pcre2_match(code, (PCRE2_SPTR)text, len, from, PCRE2_NO_UTF_CHECK, match, context) < 0) {
@@ -175,7 +216,7 @@ static size_t count_steps(const char *pattern, const char *text, size_t len) {
     pcre2_match_data_free(match);
     pcre2_match_context_free(context);
     pcre2_code_free(code);
-    return steps;
+    return way.steps;
 }
 
 /* n times unit between before and after. */
@@ -248,6 +289,7 @@ static void survive_a_lack_of_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_as_each_family_does),
+        cmocka_unit_test(cut_every_character_as_the_reference_does),
         cmocka_unit_test(take_the_long_s_for_an_s_in_contractions),
         cmocka_unit_test(count_no_mongolian_separator_as_space),
         cmocka_unit_test(cut_nothing_into_nothing),

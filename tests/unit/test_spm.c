@@ -72,8 +72,8 @@ static void join_the_leftmost_of_equal_scores(void **state) {
     small_vocab small;
     make_vocab(&small);
     small.types[ABC] = NIB_TOKEN_UNUSED;
-    small.scores[AB] = 0.0f;
-    small.scores[BC] = -0.0f;
+    small.scores[AB] = -0.0f;
+    small.scores[BC] = 0.0f;
     nib_tokenizer *tokenizer = make_tokenizer(&small);
     CHECK_IDS(tokenizer, "abc", 0, AB, C);
     nib_tokenizer_free(tokenizer);

@@ -1,9 +1,9 @@
 # Unit tests of src/text: nib_unit_test(NAME layer..)
-foreach(name test_bpe test_spm test_pretokenizer test_special test_decoder test_tokenizer)
+foreach(name test_bpe test_spm test_special test_decoder test_tokenizer)
   nib_unit_test(${name} text base)
 endforeach()
 
-foreach(name test_long_text test_nfc)
+foreach(name test_long_text test_nfc test_pretokenizer)
   nib_unit_test(${name} text base)
   target_compile_definitions(${name} PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")
 endforeach()
