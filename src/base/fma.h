@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Round to odd (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to
- * odd", 2008): the product is exact in binary64; the sum, when it is not exact, takes the neighbour whose last bit is 1,
- * so that the second rounding, to binary32, sees on which side of a tie the exact sum lies. 53 >= 2 * 24 + 2 bits suffice,
- * for subnormal results too. */
+/* Round to odd (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
+ * rounding to odd", 2008): the product is exact in binary64; the sum, when it is not exact, takes the neighbour whose
+ * last bit is 1, so that the second rounding, to binary32, sees on which side of a tie the exact sum lies. 53 >= 2 *
+ * 24 + 2 bits suffice, for subnormal results too. */
 static inline float fma_by_odd(float a, float b, float c) {
     double product = (double)a * (double)b;
     double addend = (double)c;
@@ -26,8 +26,9 @@ static inline float fma_by_odd(float a, float b, float c) {
     return (float)sum;
 }
 
-/* 1 when (float)sum may not be the fma whose sum in binary64 this is: sum is half way between two binary32 numbers, where
- * the exact sum may not be, or it is subnormal in binary32 and half ways lie elsewhere; else 0, for 0 itself too. */
+/* 1 when (float)sum may not be the fma whose sum in binary64 this is: sum is half way between two binary32 numbers,
+ * where the exact sum may not be, or it is subnormal in binary32 and half ways lie elsewhere; else 0, for 0 itself
+ * too. */
 static inline uint64_t fma_is_hard(double sum) {
     uint64_t bits;
     memcpy(&bits, &sum, sizeof bits);

@@ -1,8 +1,9 @@
 /* Elementary functions with the same bits on every machine: only + - x / and integers in binary64 (no fma: most
  * machines' baseline lacks it), + - x / fma in binary32, in a fixed order. docs/numerics.md, rule 0.
  *
- * The binary64 series are Taylor and area-hyperbolic-tangent series cut where the next term is below 2^-57 of the sum. The
- * binary32 polynomials are minimax fits with coefficients rounded to binary32 one after the other, lowest power first. */
+ * The binary64 series are Taylor and area-hyperbolic-tangent series cut where the next term is below 2^-57 of the
+ * sum. The binary32 polynomials are minimax fits with coefficients rounded to binary32 one after the other, lowest
+ * power first. */
 #include "base/maths.h"
 
 #include <float.h>
@@ -274,8 +275,8 @@ double nib_pow(double x, double y) {
     return scale_by(1.0 + (r + tail), n);
 }
 
-/* x = n pi/2 + r + rest, |r| <= 0.79, for |x| <= 2^31; returns n mod 4. The first parts of pi/2 have 22 bits, so that their
- * products with n < 2^31 are exact; the first two differences are exact as well. */
+/* x = n pi/2 + r + rest, |r| <= 0.79, for |x| <= 2^31; returns n mod 4. The first parts of pi/2 have 22 bits, so that
+ * their products with n < 2^31 are exact; the first two differences are exact as well. */
 static unsigned reduce_angle(double *r, double *rest, double x) {
     static const double parts[] = {0x1.921fbp+0, 0x1.5110bp-22, 0x1.184698p-44, 0x1.3198ap-69, 0x1.701b839a25205p-92};
     double n = nearest(x * 0x1.45f306dc9c883p-1);
@@ -448,7 +449,8 @@ static double round_wide(uint128 x, int exponent, bool negative) {
     if (scale > 971 || (scale == 971 && mantissa >> 53 != 0)) {
         return negative ? -INFINITE : INFINITE;
     }
-    /* mantissa < 2^52 only at scale -1074, where the encoding is the integer itself; a carry to 2^53 moves the exponent. */
+    /* mantissa < 2^52 only at scale -1074, where the encoding is the integer itself; a carry to 2^53 moves the
+     * exponent. */
     uint64_t bits = ((uint64_t)(scale + 1074) << 52) + mantissa;
     return from_bits(bits | (uint64_t)negative << 63);
 }

@@ -1,6 +1,6 @@
-/* Random numbers by counter. Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as
- * 1, 2, 3", SC 2011; SplitMix64: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA
- * 2014. What draws what: docs/numerics.md, rule 6. */
+/* Random numbers by counter. Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy
+ * as 1, 2, 3", SC 2011; SplitMix64: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators",
+ * OOPSLA 2014. What draws what: docs/numerics.md, rule 6. */
 #include "base/random.h"
 
 #include <sys/random.h>

@@ -39,8 +39,8 @@ typedef struct nib_attn_state {
 typedef struct nib_kernels {
     const char *name;
 
-    /* y[t * y_stride + r] = fold over k of fma(w[r][k], x[t * x_stride + k]) (+ bias[r], added after the fold), for rows
-     * row0 <= r < row1 and tokens 0 <= t < n. bias may be NULL. scratch [NIB_PAD16(cols)] of the calling thread.
+    /* y[t * y_stride + r] = fold over k of fma(w[r][k], x[t * x_stride + k]) (+ bias[r], added after the fold), for
+     * rows row0 <= r < row1 and tokens 0 <= t < n. bias may be NULL. scratch [NIB_PAD16(cols)] of the calling thread.
      * Takes up to 96 KB of stack. */
     void (*matmul)(float *y, int64_t y_stride, const nib_matrix *w, int64_t row0, int64_t row1, const float *x,
                    int64_t x_stride, int64_t n, const float *bias, float *scratch);
@@ -77,9 +77,9 @@ typedef struct nib_kernels {
     /* sum[e] *= 1 / l */
     void (*attn_finish)(float *sum, float l, int64_t E);
 
-    /* One block of the log-sum-exp over V: *m = the largest of l [n] (never -0), n <= 256, *s = fold of exp(l - m). A block without
-     * a finite element gives m = -inf, s = 0. Returns false when an element is NaN or +infinity, m and s then
-     * mean nothing. */
+    /* One block of the log-sum-exp over V: *m = the largest of l [n] (never -0), n <= 256, *s = fold of exp(l - m). A
+     * block without a finite element gives m = -inf, s = 0. Returns false when an element is NaN or +infinity, m and
+     * s then mean nothing. */
     bool (*lse_block)(float *m, float *s, const float *l, int64_t n);
 
     /* y[i] = exp(x[i]), for tests and for what needs it by itself. */

@@ -1,6 +1,6 @@
-/* Template: products of weight rows with activations, in fold order: lane j takes k = j, j + 16, ... One token goes row by
- * row straight from the packed weights; several tokens go in tiles over blocks of k, the 16 lanes of each output kept in
- * memory between blocks. */
+/* Template: products of weight rows with activations, in fold order: lane j takes k = j, j + 16, ... One token goes
+ * row by row straight from the packed weights; several tokens go in tiles over blocks of k, the 16 lanes of each
+ * output kept in memory between blocks. */
 #ifndef NIB_KERNEL_TPL_DENSE_H
 #define NIB_KERNEL_TPL_DENSE_H
 

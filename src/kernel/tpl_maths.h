@@ -1,5 +1,5 @@
-/* Template: exp, tanh and erf of 16 lanes. The formulas and coefficients are those of base/maths.c (nib_expf, nib_tanhf,
- * nib_erff), step by step; there both sides of a branch, here both and a selection. */
+/* Template: exp, tanh and erf of 16 lanes. The formulas and coefficients are those of base/maths.c (nib_expf,
+ * nib_tanhf, nib_erff), step by step; there both sides of a branch, here both and a selection. */
 #ifndef NIB_KERNEL_TPL_MATHS_H
 #define NIB_KERNEL_TPL_MATHS_H
 

@@ -1,5 +1,5 @@
-/* Template: the numbers of weights as they lie in the file. Layouts: ggml-common.h of the ggml project. A weight is s * q,
- * exact in binary32, and in types with a minimum s * q + m, rounded once. */
+/* Template: the numbers of weights as they lie in the file. Layouts: ggml-common.h of the ggml project. A weight is
+ * s * q, exact in binary32, and in types with a minimum s * q + m, rounded once. */
 #ifndef NIB_KERNEL_TPL_QUANT_H
 #define NIB_KERNEL_TPL_QUANT_H
 
@@ -64,9 +64,9 @@ LANE_OP void weights_q5_1(v16 w[2], const unsigned char *block, const scales *h,
     w[1] = scaled_plus(b16_or(b16_high4(q), b16_spread_to_4(block + 6)), h->s[0], h->s[1]);
 }
 
-/* Q4_K and Q5_K: 8 scales and 8 minimums of 6 bits in 12 bytes. Bytes 0-3 hold scales 0-3 in their low 6 bits, bytes 4-7
- * minimums 0-3; bytes 8-11 the low 4 bits of scales (low nibble) and minimums (high) 4-7, whose upper 2 bits are the upper
- * 2 bits of bytes 0-3 and 4-7. */
+/* Q4_K and Q5_K: 8 scales and 8 minimums of 6 bits in 12 bytes. Bytes 0-3 hold scales 0-3 in their low 6 bits, bytes
+ * 4-7 minimums 0-3; bytes 8-11 the low 4 bits of scales (low nibble) and minimums (high) 4-7, whose upper 2 bits are
+ * the upper 2 bits of bytes 0-3 and 4-7. */
 LANE_OP void scales_k(scales *h, const unsigned char *block) {
     uint32_t a, b, c;
     memcpy(&a, block + 4, sizeof a);
@@ -104,8 +104,8 @@ LANE_OP void scales_q6_k(scales *h, const unsigned char *block) {
     v16_store(h->s, v16_mul(v16_load_signed(block + 192), v16_set1(d)));
 }
 
-/* Each half of the block has 128 weights: their low 4 bits in 64 bytes (low nibbles 0-63, high 64-127), their upper 2 bits
- * in 32 bytes, 32 weights to a pair of bits. */
+/* Each half of the block has 128 weights: their low 4 bits in 64 bytes (low nibbles 0-63, high 64-127), their upper 2
+ * bits in 32 bytes, 32 weights to a pair of bits. */
 LANE_OP void weights_q6_k(v16 w[2], const unsigned char *block, const scales *h, int c) {
     int part = c % 4;
     const unsigned char *ql = block + c / 4 * 64 + part % 2 * 32, *qh = block + 128 + c / 4 * 32;

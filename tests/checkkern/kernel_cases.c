@@ -1,6 +1,6 @@
-/* Every function of the table against the reference, a case at a time. Two copies of what is written, one for the kernel
- * and one for the reference, begin with the same bytes and are compared whole: an element that must not be touched is a
- * difference too. */
+/* Every function of the table against the reference, a case at a time. Two copies of what is written, one for the
+ * kernel and one for the reference, begin with the same bytes and are compared whole: an element that must not be
+ * touched is a difference too. */
 #include "kernel_cases.h"
 
 #include <math.h>

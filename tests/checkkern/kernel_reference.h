@@ -1,5 +1,5 @@
-/* What the kernels must compute, in plain C and one number at a time. Shares no line with src/kernel; exp, tanh and erf are
- * the scalar definitions of base/maths.h, fma is the C library's. Arguments as in kernel/kernel.h. */
+/* What the kernels must compute, in plain C and one number at a time. Shares no line with src/kernel; exp, tanh and
+ * erf are the scalar definitions of base/maths.h, fma is the C library's. Arguments as in kernel/kernel.h. */
 #ifndef NIB_KERNEL_REFERENCE_H
 #define NIB_KERNEL_REFERENCE_H
 

@@ -1,5 +1,5 @@
-/* Oracle: gguf-py's numpy code (tests/checkkern/gguf_blocks.py; its output is NIB_GGUF_BLOCKS). Every bit must be equal:
- * a weight is s * q, which is exact, or that plus a minimum, which is rounded once, in gguf-py as well. */
+/* Oracle: gguf-py's numpy code (tests/checkkern/gguf_blocks.py; its output is NIB_GGUF_BLOCKS). Every bit must be
+ * equal: a weight is s * q, which is exact, or that plus a minimum, which is rounded once, in gguf-py as well. */
 #include "kernel/kernel.h"
 
 #include <setjmp.h>

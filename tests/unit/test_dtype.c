@@ -13,8 +13,8 @@ typedef struct row {
     const char *name;
 } row;
 
-/* GGUF's types as gguf-py 0.19 lists them (GGML_QUANT_SIZES), but for Q8_1, which never lies in a file: the format's own
- * header gives it two binary16 numbers, gguf-py two of 32 bits. */
+/* GGUF's types as gguf-py 0.19 lists them (GGML_QUANT_SIZES), but for Q8_1, which never lies in a file: the format's
+ * own header gives it two binary16 numbers, gguf-py two of 32 bits. */
 static const row rows[] = {
     {0, 1, 4, "F32"},         {1, 1, 2, "F16"},         {2, 32, 18, "Q4_0"},      {3, 32, 20, "Q4_1"},
     {6, 32, 22, "Q5_0"},      {7, 32, 24, "Q5_1"},      {8, 32, 34, "Q8_0"},      {9, 32, 36, "Q8_1"},

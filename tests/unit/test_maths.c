@@ -1,5 +1,5 @@
-/* Oracle: the C library's long double functions (64 bits of mantissa, errors far below one ulp of a double); for binary32
- * its double functions. The bounds are what was measured (in the comment), rounded up. */
+/* Oracle: the C library's long double functions (64 bits of mantissa, errors far below one ulp of a double); for
+ * binary32 its double functions. The bounds are what was measured (in the comment), rounded up. */
 #include "base/maths.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Oracle: the known-answer vectors that Random123 1.14 publishes for philox4x32-10; for the exponential, its moments. */
+/* Oracle: the known-answer vectors that Random123 1.14 publishes for philox4x32-10; the moments of the exponential. */
 #include "base/random.h"
 
 #include <math.h>
