@@ -8,7 +8,7 @@
 
 /* Round to odd (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
  * rounding to odd", 2008): the product is exact in binary64; the sum, when it is not exact, takes the neighbour whose
- * last bit is 1, so that the second rounding, to binary32, sees on which side of a tie the exact sum lies. 53 >= 2 *
+ * last bit is 1, so that the second rounding, to binary32, sees on which side of a tie the exact sum lies. 53 >= 2 x
  * 24 + 2 bits suffice, for subnormal results too. */
 static inline float fma_by_odd(float a, float b, float c) {
     double product = (double)a * (double)b;

@@ -151,7 +151,7 @@ LANE_OP v16 v16_fma(v16 a, v16 b, v16 c) {
     return y;
 }
 
-/* a * b + c where a * b is exact: one and two roundings are then the same, and an add is cheaper than a software fma. */
+/* a * b + c where a * b is exact: one and two roundings are the same, and an add is cheaper than a software fma. */
 LANE_OP v16 v16_fma_exact(v16 a, v16 b, v16 c) {
     FOR_LANES(i) {
         c.x[i] = a.x[i] * b.x[i] + c.x[i];
