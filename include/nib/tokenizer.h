@@ -35,8 +35,9 @@ enum {
  *  flags         NIB_TOKENIZE_*; 0: no start token, control tokens are plain text
  *
  *  A start token is added once: text that already begins with it (parsed as special) gets no second one.
- *  Returns NIB_OK; NIB_ENOMEM; NIB_EINVAL (unknown flag).
- *  Cost    linear in len.
+ *  Returns NIB_OK; NIB_ENOMEM; NIB_EINVAL (unknown flag; len above 2^31 - 2).
+ *  Cost    len log len at most, whatever the text; the stack does not grow with it.
+ *  See     docs/tokenizers.md: bytes that are no text, special tokens, which vocabularies change a text.
  */
 NIB_API nib_status nib_tokenizer_encode(int32_t **ids, size_t *n, const nib_tokenizer *tokenizer, const char *text,
                                         size_t len, uint32_t flags, nib_error *err);
