@@ -26,7 +26,8 @@ void *nib_alloc_aligned(size_t n, size_t size_bytes);
 /* Grows or shrinks; on failure NULL, and array stays as it was. */
 void *nib_realloc(void *array, size_t n, size_t size_bytes);
 
-/* Makes *array hold at least n elements, growing by half; *cap is its room. False when out of memory, nothing changed. */
+/* Makes *array hold at least n elements, growing by half; *cap is its room. False when out of
+ * memory, nothing changed. */
 bool nib_reserve(void *array_pointer, size_t *cap, size_t n, size_t size_bytes);
 
 /* Bytes that may still be allocated before the system kills somebody for memory: the least of what the machine and the

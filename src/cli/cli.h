@@ -55,7 +55,7 @@ nib_cli_found nib_cli_next(nib_cli_args *args);
 /* Whether the flag just found has this name. */
 bool nib_cli_is(const nib_cli_args *args, const char *name);
 
-/* Own flags [n_own], then those of the options of the scopes (a bit for each); NULL when out of memory. *n is the count;
+/* Own flags [n_own], then those of the options of the scopes (a bit for each); NULL when out of memory. *n counts them;
  * free with free. */
 nib_cli_flag *nib_cli_flags(size_t *n, const nib_cli_flag *own, size_t n_own, unsigned scopes);
 
@@ -76,7 +76,7 @@ void nib_cli_say_option(const char *message, const char *name, size_t n_name);
 int nib_cli_fail_open(const nib_error *err);
 int nib_cli_fail(const nib_error *err);
 
-/* All bytes of a file, or of standard input when path is NULL, as they are; at most 1 GiB. Returns an exit code. *text is
+/* All bytes of a file, or of standard input when path is NULL, as they are; at most 1 GiB. Returns an exit code; *text is
  * freed with free. */
 int nib_cli_read(char **text, size_t *len, const char *path);
 

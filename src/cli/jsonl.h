@@ -1,5 +1,5 @@
-/* JSON Lines on standard output: one object a line. A writer of our own because seeds take all of 0 .. 2^64-1 and floats
- * have a fixed number of digits. Errors of writing are found by nib_cli_finish_output. */
+/* JSON Lines on standard output: one object a line. A writer of our own because seeds take all of 0 .. 2^64-1 and
+ * floats have a fixed number of digits. Errors of writing are found by nib_cli_finish_output. */
 #ifndef NIB_CLI_JSONL_H
 #define NIB_CLI_JSONL_H
 

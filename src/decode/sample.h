@@ -35,7 +35,7 @@ typedef struct nib_sample_place {
 typedef struct nib_choice {
     int32_t id;
     float
-        logprob; /* nats; raw: before penalties, filters and temperature; processed: of the kept, tempered distribution */
+        logprob; /* nats; raw: before penalties, filters and temperature; processed: of the distribution drawn from */
 } nib_choice;
 
 /* Work areas for one V; used by one thread. */
@@ -44,8 +44,8 @@ typedef struct nib_sampler nib_sampler;
 nib_status nib_sampler_new(nib_sampler **out, int64_t V, const nib_kernels *kernels, nib_error *err);
 void nib_sampler_free(nib_sampler *sampler);
 
-/* Choose from logits [V], which are left as they are. Returns NIB_OK; NIB_ENUMERIC (NaN or +infinity, no finite logit, or
- * every token banned: row and position are named). */
+/* Choose from logits [V], which are left as they are. Returns NIB_OK; NIB_ENUMERIC (NaN or +infinity, no finite logit,
+ * or every token banned: row and position are named). */
 nib_status nib_sampler_choose(nib_choice *choice, nib_sampler *sampler, const nib_sample_params *params,
                               const nib_sample_place *place, const float *logits, nib_error *err);
 
