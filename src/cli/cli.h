@@ -76,8 +76,8 @@ void nib_cli_say_option(const char *message, const char *name, size_t n_name);
 int nib_cli_fail_open(const nib_error *err);
 int nib_cli_fail(const nib_error *err);
 
-/* All bytes of a file, or of standard input when path is NULL, as they are; at most 1 GiB. Returns an exit code; *text is
- * freed with free. */
+/* All bytes of a file, or of standard input when path is NULL, as they are; at most 1 GiB. Returns an exit code;
+ * *text is freed with free. */
 int nib_cli_read(char **text, size_t *len, const char *path);
 
 /* An id written as digits; false when it is none or beyond 2^31-1. */

@@ -34,8 +34,7 @@ typedef struct nib_sample_place {
 
 typedef struct nib_choice {
     int32_t id;
-    float
-        logprob; /* nats; raw: before penalties, filters and temperature; processed: of the distribution drawn from */
+    float logprob; /* nats; raw: before penalties, filters and temperature; processed: of the distribution drawn from */
 } nib_choice;
 
 /* Work areas for one V; used by one thread. */
