@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include <nib/tokenizer.h>
-
 #include "base/memory.h"
 
 /* The length that a lead byte announces (0: no lead byte) and the range of its second byte. */
@@ -143,18 +141,4 @@ bool nib_utf8_finish(nib_utf8_stream *stream, nib_buffer *out) {
     bool waiting = stream->n_tail > 0;
     stream->n_tail = 0;
     return !waiting || nib_buffer_add(out, replacement, 3);
-}
-
-nib_status nib_text_to_utf8(char **text, size_t *len, const char *bytes, size_t n_bytes, nib_error *err) {
-    nib_utf8_stream stream = {0};
-    nib_buffer out = {0};
-    *text = NULL;
-    if (!nib_utf8_push(&stream, &out, bytes, n_bytes) || !nib_utf8_finish(&stream, &out) ||
-        !nib_buffer_add(&out, "", 1)) {
-        nib_buffer_free(&out);
-        return nib_fail_memory(err, n_bytes, "a text");
-    }
-    *text = out.bytes;
-    *len = out.len - 1;
-    return NIB_OK;
 }

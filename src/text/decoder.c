@@ -146,3 +146,17 @@ void nib_decoder_free(nib_decoder *decoder) {
     nib_buffer_free(&decoder->out);
     nib_free(decoder);
 }
+
+nib_status nib_text_to_utf8(char **text, size_t *len, const char *bytes, size_t n_bytes, nib_error *err) {
+    nib_utf8_stream stream = {0};
+    nib_buffer out = {0};
+    *text = NULL;
+    if (!nib_utf8_push(&stream, &out, bytes, n_bytes) || !nib_utf8_finish(&stream, &out) ||
+        !nib_buffer_add(&out, "", 1)) {
+        nib_buffer_free(&out);
+        return nib_fail_memory(err, n_bytes, "a text");
+    }
+    *text = out.bytes;
+    *len = out.len - 1;
+    return NIB_OK;
+}
