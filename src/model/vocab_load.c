@@ -100,10 +100,25 @@ static nib_status load_id(int32_t *id, const nib_model *model, const char *key, 
     return NIB_OK;
 }
 
+/* Whether texts begin with the start token where the file does not say: SentencePiece's do, and two families of BPE, which
+ * rely on their readers to know it. */
+static bool adds_start(const nib_vocab *vocab) {
+    static const char *const names[] = {"llama-bpe", "llama3", "llama-v3", "tekken"};
+    if (vocab->kind == NIB_VOCAB_SPM) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], vocab->pre) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static nib_status load_flags(loader *l, nib_error *err) {
     nib_vocab *vocab = &l->vocab;
     bool spm = vocab->kind == NIB_VOCAB_SPM;
-    vocab->add_bos = spm;
+    vocab->add_bos = adds_start(vocab);
     vocab->add_space_prefix = spm;
     nib_status status = nib_gguf_get_bool(&vocab->add_bos, l->gguf, "tokenizer.ggml.add_bos_token", err);
     if (status == NIB_OK) {

@@ -60,12 +60,14 @@ static void write_vocabulary(nib_test_gguf *w, const script_spec *script) {
         types[n] = 3;
     }
     nib_test_gguf_string(w, "tokenizer.ggml.model", "gpt2");
-    nib_test_gguf_string(w, "tokenizer.ggml.pre", "gpt-2");
+    nib_test_gguf_string(w, "tokenizer.ggml.pre", script->pre == NULL ? "gpt-2" : script->pre);
     nib_test_gguf_strings_len(w, "tokenizer.ggml.tokens", n, texts, lens);
     nib_test_gguf_array(w, "tokenizer.ggml.token_type", NIB_GGUF_I32, n, types, sizeof types[0]);
     nib_test_gguf_u32(w, "tokenizer.ggml.bos_token_id", SCRIPT_START);
     nib_test_gguf_u32(w, "tokenizer.ggml.eos_token_id", SCRIPT_END);
-    nib_test_gguf_bool(w, "tokenizer.ggml.add_bos_token", true);
+    if (!script->silent_on_start) {
+        nib_test_gguf_bool(w, "tokenizer.ggml.add_bos_token", true);
+    }
 }
 
 static void write_ids(nib_test_gguf *w, const script_spec *script) {

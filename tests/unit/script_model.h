@@ -24,6 +24,8 @@ typedef struct script_spec {
     size_t n_extra;                 /* rows of the embedding behind them that stand for no token */
     int32_t eot_id, eom_id, pad_id; /* -1: the file names none */
     int64_t context;                /* 0: 256 */
+    const char *pre;                /* the pre-tokenizer; NULL: gpt-2 */
+    int silent_on_start;            /* the file does not say whether to add the start token; else it says so */
     int32_t after[SCRIPT_MOST];     /* what follows token t where it is not 0, which is then no token of the script */
 } script_spec;
 

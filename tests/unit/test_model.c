@@ -103,6 +103,27 @@ static void ends_are_the_union_of_what_the_file_says(void **state) {
     check_ends(&script, (const int32_t[]){2, 8, 5, 7}, 4);
 }
 
+static void families_add_the_start_token_when_the_file_is_silent(void **state) {
+    (void)state;
+    const struct {
+        const char *pre;
+        int adds;
+    } cases[] = {{"gpt-2", 0}, {"smollm", 0}, {"qwen2", 0}, {"llama-bpe", 1}, {"llama3", 1}, {"tekken", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const script_piece one[] = {{"a", 1}};
+        script_spec script = SCRIPT_INIT;
+        script.pieces = one;
+        script.n = 1;
+        script.pre = cases[i].pre;
+        script.silent_on_start = 1;
+        script_model opened = script_model_open(&script);
+        nib_model_info info = {.size = sizeof info};
+        assert_int_equal(nib_model_get_info(&info, opened.model, NULL), NIB_OK);
+        assert_int_equal(info.add_start, cases[i].adds);
+        script_model_close(&opened);
+    }
+}
+
 static void a_text_that_ends_elsewhere_ends_nothing_as_an_ordinary_token(void **state) {
     (void)state;
     static const script_piece words[] = {{"<|im_end|>", 10}, {"</s>", 4}};
@@ -341,6 +362,7 @@ int main(void) {
         cmocka_unit_test(a_model_says_what_its_file_says),
         cmocka_unit_test(info_needs_its_size),
         cmocka_unit_test(ends_are_the_union_of_what_the_file_says),
+        cmocka_unit_test(families_add_the_start_token_when_the_file_is_silent),
         cmocka_unit_test(a_text_that_ends_elsewhere_ends_nothing_as_an_ordinary_token),
         cmocka_unit_test(the_instruction_set_is_chosen_by_option_then_environment),
         cmocka_unit_test(options_of_models_are_checked),
