@@ -41,9 +41,12 @@ static void add_special(nib_specials *specials, const nib_pieces *pieces, size_t
         }
         node = edge->to;
     }
-    if (node != 0 && specials->nodes[node].id < 0) {
-        specials->nodes[node].id = (int32_t)id;
-        specials->nodes[node].on_request = pieces->types[id] != NIB_TOKEN_USER_DEFINED;
+    /* Of several tokens with one text the first, but one that is always matched rather than one on request. */
+    nib_special_node *here = &specials->nodes[node];
+    bool on_request = pieces->types[id] != NIB_TOKEN_USER_DEFINED;
+    if (node != 0 && (here->id < 0 || (here->on_request && !on_request))) {
+        here->id = (int32_t)id;
+        here->on_request = on_request;
     }
 }
 

@@ -62,6 +62,11 @@ static void find_the_first_of_equal_spellings(void **state) {
     (void)small_add(&small, "ab", NIB_TOKEN_CONTROL, 0);
     (void)small_add(&small, "ab", NIB_TOKEN_CONTROL, 0);
     check_found(&small, "ab", true, "0:0+2 ");
+    small_begin(&small, NIB_VOCAB_BPE);
+    (void)small_add(&small, "<a>", NIB_TOKEN_CONTROL, 0);
+    (void)small_add(&small, "<a>", NIB_TOKEN_USER_DEFINED, 0);
+    check_found(&small, "<a>", false, "0:1+3 ");
+    check_found(&small, "<a>", true, "0:1+3 ");
 }
 
 static void take_the_mark_for_a_space(void **state) {
