@@ -1,4 +1,4 @@
-/* Architectures as data: one row of a table for each, read by the one block function (block.c), and the sizes of one
+/* Architectures as data: one row of a table for each, read by the one block function (forward.c), and the sizes of one
  * model. */
 #ifndef NIB_MODEL_ARCH_H
 #define NIB_MODEL_ARCH_H
