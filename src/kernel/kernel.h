@@ -40,10 +40,9 @@ typedef struct nib_kernels {
     const char *name;
 
     /* y[t * y_stride + r] = fold over k of fma(w[r][k], x[t * x_stride + k]) (+ bias[r], added after the fold), for
-     * rows row0 <= r < row1 and tokens 0 <= t < n. bias may be NULL. scratch [NIB_PAD16(cols)] of the calling thread.
-     * Takes up to 96 KB of stack. */
+     * rows row0 <= r < row1 and tokens 0 <= t < n. bias may be NULL. Takes up to 96 KB of stack. */
     void (*matmul)(float *y, int64_t y_stride, const nib_matrix *w, int64_t row0, int64_t row1, const float *x,
-                   int64_t x_stride, int64_t n, const float *bias, float *scratch);
+                   int64_t x_stride, int64_t n, const float *bias);
 
     /* y[k] = row `row` of w, dequantised: w = s*q exact, then + minimum rounded once. */
     void (*dequantize)(float *y, const nib_matrix *w, int64_t row);

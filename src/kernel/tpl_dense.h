@@ -230,8 +230,7 @@ static void block_product(float *y, int64_t y_stride, const nib_matrix *w, int64
 }
 
 static void matmul(float *y, int64_t y_stride, const nib_matrix *w, int64_t row0, int64_t row1, const float *x,
-                   int64_t x_stride, int64_t n, const float *bias, float *scratch) {
-    (void)scratch;
+                   int64_t x_stride, int64_t n, const float *bias) {
     if (n == 1) {
         matvec(y, w, row0, row1, x, bias);
         return;

@@ -18,7 +18,7 @@ typedef struct pass {
 
 static void product(const pass *p, float *y, int64_t y_stride, const nib_linear *linear, const float *x,
                     int64_t x_stride) {
-    p->k->matmul(y, y_stride, &linear->w, 0, linear->w.rows, x, x_stride, p->n, linear->bias, p->w->scratch);
+    p->k->matmul(y, y_stride, &linear->w, 0, linear->w.rows, x, x_stride, p->n, linear->bias);
 }
 
 static void norm_row(const pass *p, float *y, const float *x, const nib_norm *norm, int64_t n) {
@@ -223,8 +223,7 @@ static void head(const pass *p) {
             m++;
         }
         if (m > 0) {
-            p->k->matmul(p->rows[t].logits, c->V, &weights->head.w, 0, c->V, p->w->h, stride, m, weights->head.bias,
-                         p->w->scratch);
+            p->k->matmul(p->rows[t].logits, c->V, &weights->head.w, 0, c->V, p->w->h, stride, m, weights->head.bias);
         }
         t += m > 0 ? m : 1;
     }

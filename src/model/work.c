@@ -4,13 +4,11 @@
 #include "base/maths.h"
 #include "base/memory.h"
 
-enum { N_PARTS = 13 };
+enum { N_PARTS = 12 };
 
 /* Sizes of the parts in floats, in the order of `place`. */
 static void part_sizes(int64_t sizes[N_PARTS], const nib_config *c, int64_t n) {
     int64_t half = c->rope_dim / 2;
-    int64_t widest = c->D > c->F ? c->D : c->F;
-    widest = widest > c->H * c->E ? widest : c->H * c->E;
     const int64_t all[N_PARTS] = {
         n * c->D,
         n * NIB_PAD16(c->D),
@@ -24,7 +22,6 @@ static void part_sizes(int64_t sizes[N_PARTS], const nib_config *c, int64_t n) {
         2 * n * half,
         2 * n * half,
         c->H / c->K * c->E,
-        NIB_PAD16(widest),
     };
     for (int i = 0; i < N_PARTS; i++) {
         sizes[i] = NIB_PAD16(all[i]);
@@ -32,8 +29,8 @@ static void part_sizes(int64_t sizes[N_PARTS], const nib_config *c, int64_t n) {
 }
 
 static void place(nib_work *work, const int64_t sizes[N_PARTS]) {
-    float **parts[N_PARTS] = {&work->x,  &work->h, &work->q,   &work->k,   &work->v,       &work->a,      &work->gate,
-                              &work->up, &work->y, &work->cos, &work->sin, &work->group_o, &work->scratch};
+    float **parts[N_PARTS] = {&work->x,    &work->h,  &work->q, &work->k,   &work->v,   &work->a,
+                              &work->gate, &work->up, &work->y, &work->cos, &work->sin, &work->group_o};
     float *at = work->block;
     for (int i = 0; i < N_PARTS; i++) {
         *parts[i] = at;

@@ -18,7 +18,6 @@ typedef struct nib_work {
     float *y;         /* [n][D] what a sub-block gives */
     float *cos, *sin; /* [2][n][rope_dim / 2] the angles of global layers, then of windowed ones */
     float *group_o;   /* [H / K][E] one group of attention */
-    float *scratch;   /* [pad of the widest row] dequantised weights */
     double *freq;     /* [2][rope_dim / 2] inverse frequencies, rounded to binary32 */
     float *block;     /* what all of them lie in */
     size_t bytes;

@@ -20,7 +20,7 @@ static double now(void) {
 typedef struct work {
     nib_matrix w;
     const float *x, *z;
-    float *y, *scratch;
+    float *y;
     int64_t n, tokens;
     nib_attn_shape shape;
 } work;
@@ -52,7 +52,7 @@ static void print_line(const char *name, double seconds, double bytes, double op
 }
 
 static void call_matmul(const work *b) {
-    kernels->matmul(b->y, b->w.rows, &b->w, 0, b->w.rows, b->x, b->w.cols, b->tokens, NULL, b->scratch);
+    kernels->matmul(b->y, b->w.rows, &b->w, 0, b->w.rows, b->x, b->w.cols, b->tokens, NULL);
 }
 
 static void call_dequantize(const work *b) {
@@ -150,7 +150,6 @@ static void bench_matmul(check *c, const char *function) {
             }
             b.x = x;
             b.y = block((size_t)(tokens * rows + cols) * sizeof *b.y);
-            b.scratch = block((size_t)cols * sizeof *b.scratch);
             char name[80];
             double bytes = (double)rows * (double)b.w.row_bytes, products = (double)(rows * cols);
             (void)snprintf(name, sizeof name, "matmul %s %dx%d, %d tokens", traits->name, (int)rows, (int)cols,

@@ -8,16 +8,16 @@ static const nib_kernels *right; /* the table without the fault */
 static nib_kernels wrong;
 
 static void negative_zero_lost(float *y, int64_t y_stride, const nib_matrix *w, int64_t row0, int64_t row1,
-                               const float *x, int64_t x_stride, int64_t n, const float *bias, float *scratch) {
-    right->matmul(y, y_stride, w, row0, row1, x, x_stride, n, bias, scratch);
+                               const float *x, int64_t x_stride, int64_t n, const float *bias) {
+    right->matmul(y, y_stride, w, row0, row1, x, x_stride, n, bias);
     for (int64_t r = row0; r < row1 && n > 0; r++) {
         y[r] += 0.0f;
     }
 }
 
 static void last_bit(float *y, int64_t y_stride, const nib_matrix *w, int64_t row0, int64_t row1, const float *x,
-                     int64_t x_stride, int64_t n, const float *bias, float *scratch) {
-    right->matmul(y, y_stride, w, row0, row1, x, x_stride, n, bias, scratch);
+                     int64_t x_stride, int64_t n, const float *bias) {
+    right->matmul(y, y_stride, w, row0, row1, x, x_stride, n, bias);
     if (n == 5 && row1 - row0 == 3) {
         float *last = &y[(n - 1) * y_stride + row1 - 1];
         *last = nextafterf(*last, 0.0f);
@@ -25,8 +25,8 @@ static void last_bit(float *y, int64_t y_stride, const nib_matrix *w, int64_t ro
 }
 
 static void row_too_many(float *y, int64_t y_stride, const nib_matrix *w, int64_t row0, int64_t row1, const float *x,
-                         int64_t x_stride, int64_t n, const float *bias, float *scratch) {
-    right->matmul(y, y_stride, w, row0, row1 + (row1 < w->rows), x, x_stride, n, bias, scratch);
+                         int64_t x_stride, int64_t n, const float *bias) {
+    right->matmul(y, y_stride, w, row0, row1 + (row1 < w->rows), x, x_stride, n, bias);
 }
 
 /* -128 taken for 128: what a byte without its sign would give. */

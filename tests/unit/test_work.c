@@ -43,7 +43,6 @@ static void check_parts(const nib_work *work, const nib_config *c) {
         {work->cos, 2 * n * half},
         {work->sin, 2 * n * half},
         {work->group_o, c->H / c->K * c->E},
-        {work->scratch, NIB_PAD16(c->D)},
     };
     enum { N_PARTS = sizeof parts / sizeof parts[0] };
     for (size_t i = 0; i < N_PARTS; i++) {
