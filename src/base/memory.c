@@ -9,6 +9,8 @@
 
 static atomic_size_t alloc_count;
 static atomic_size_t fail_at;
+static atomic_size_t given_unseen; /* bytes given out since the last look at what the system has */
+static atomic_size_t pretended_available;
 
 static bool fault(void) {
     size_t at = atomic_load_explicit(&fail_at, memory_order_relaxed);
@@ -48,6 +50,10 @@ static size_t read_number(const char *path, const char *label, size_t unit, size
 }
 
 size_t nib_memory_available(void) {
+    size_t pretended = atomic_load_explicit(&pretended_available, memory_order_relaxed);
+    if (pretended != 0) {
+        return pretended;
+    }
     size_t machine = read_number("/proc/meminfo", "MemAvailable:", 1024, SIZE_MAX);
     size_t limit = read_number("/sys/fs/cgroup/memory.max", "", 1, SIZE_MAX);
     size_t used = read_number("/sys/fs/cgroup/memory.current", "", 1, 0);
@@ -55,11 +61,22 @@ size_t nib_memory_available(void) {
     return machine < group ? machine : group;
 }
 
-enum { LARGE = 64 << 20 };
+enum { STEP = 16 << 20 };
 
-/* Linux promises more than it has and kills later: large sizes are compared with what there is. */
+/* Linux promises more than it has and kills later: each time STEP bytes more were given out, what is asked for is
+ * compared with what there is, less the step until the next look. */
 static bool refused(size_t size) {
-    return fault() || (size >= LARGE && size > nib_memory_available());
+    if (fault()) {
+        return true;
+    }
+    size_t given = atomic_fetch_add_explicit(&given_unseen, size, memory_order_relaxed);
+    if (given < STEP && size < STEP - given) {
+        return false;
+    }
+    size_t available = nib_memory_available();
+    bool refuse = available < STEP || size > available - STEP;
+    atomic_store_explicit(&given_unseen, refuse ? STEP : 0, memory_order_relaxed);
+    return refuse;
 }
 
 void *nib_alloc(size_t n, size_t size_bytes) {
@@ -143,4 +160,9 @@ void nib_alloc_fail_at(size_t n) {
 
 size_t nib_alloc_count(void) {
     return atomic_load(&alloc_count);
+}
+
+void nib_memory_pretend(size_t available) {
+    atomic_store(&given_unseen, 0);
+    atomic_store(&pretended_available, available);
 }

@@ -31,7 +31,7 @@ void *nib_realloc(void *array, size_t n, size_t size_bytes);
 bool nib_reserve(void *array_pointer, size_t *cap, size_t n, size_t size_bytes);
 
 /* Bytes that may still be allocated before the system kills somebody for memory: the least of what the machine and the
- * cgroup have. SIZE_MAX when the system does not say. Allocations of 64 MiB and more are refused beyond it. */
+ * cgroup have. SIZE_MAX when the system does not say. Allocations that would leave less than 16 MiB are refused. */
 size_t nib_memory_available(void);
 
 /* A copy of text [len], terminated; NULL when out of memory. */
@@ -39,6 +39,9 @@ char *nib_copy_text(const char *text, size_t len);
 
 /* Fault injection for tests: the n-th allocation from now (from 1) and all after it fail; 0 switches it off. */
 void nib_alloc_fail_at(size_t n);
+
+/* For tests: nib_memory_available answers this; 0: the truth again. */
+void nib_memory_pretend(size_t available);
 
 /* Allocations since the last nib_alloc_fail_at. */
 size_t nib_alloc_count(void);

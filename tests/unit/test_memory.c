@@ -97,6 +97,29 @@ static void a_copy_of_text_is_terminated(void **state) {
     nib_free(copy);
 }
 
+/* Many small pieces as well as one large one; and what was refused is given again when there is room. */
+static void memory_that_the_system_lacks_is_refused(void **state) {
+    (void)state;
+    enum { PIECE = 1 << 20, MOST = 64 };
+    void *pieces[MOST];
+    size_t n = 0;
+    nib_memory_pretend(100 << 20);
+    assert_null(nib_alloc(85, PIECE));
+    nib_memory_pretend(10 << 20);
+    while (n < MOST && (pieces[n] = nib_alloc(1, PIECE)) != NULL) {
+        n++;
+    }
+    assert_int_equal(n, 15); /* the sixteenth is the first that is looked at */
+    assert_null(nib_alloc(1, 1));
+    nib_memory_pretend(0);
+    void *large = nib_alloc(32, PIECE);
+    assert_non_null(large);
+    nib_free(large);
+    for (size_t i = 0; i < n; i++) {
+        nib_free(pieces[i]);
+    }
+}
+
 static void the_nth_allocation_and_all_after_it_fail(void **state) {
     (void)state;
     nib_alloc_fail_at(3);
@@ -123,6 +146,7 @@ int main(void) {
         cmocka_unit_test(reserve_grows_by_half_and_keeps_the_content),
         cmocka_unit_test(reserve_changes_nothing_when_it_fails),
         cmocka_unit_test(a_copy_of_text_is_terminated),
+        cmocka_unit_test(memory_that_the_system_lacks_is_refused),
         cmocka_unit_test(the_nth_allocation_and_all_after_it_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
