@@ -107,7 +107,7 @@ static bool adds_start(const nib_vocab *vocab) {
     if (vocab->kind == NIB_VOCAB_SPM) {
         return true;
     }
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; vocab->pre != NULL && i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i], vocab->pre) == 0) {
             return true;
         }
