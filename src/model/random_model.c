@@ -3,6 +3,7 @@
  * (rule 6 of docs/numerics.md, purpose 16), so no order matters. */
 #include "model/random_model.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -158,6 +159,7 @@ typedef struct filler {
 /* n values centre + u * width, u uniform in [-1, 1) in steps of 2^-23. */
 static float *fill(filler *f, int64_t n, float centre, float width) {
     float *out = f->weights->vectors + f->weights->n_vectors;
+    assert((size_t)n <= f->weights->cap_vectors - f->weights->n_vectors);
     for (int64_t i = 0; i < n; i += 4) {
         const uint32_t counter[4] = {(uint32_t)(i / 4), (uint32_t)((uint64_t)i >> 34), f->tensor, 16};
         uint32_t words[4];
@@ -213,7 +215,8 @@ static void fill_layer(filler *f, const nib_config *c, nib_layer *layer) {
     layer->down = fill_linear(f, c->D, c->F, bias);
 }
 
-/* Floats of a whole model, all but a few exact; false when they do not fit a size. */
+/* Floats of a whole model: close, and never below, for fill writes into that room; false when they do not fit a
+ * size. */
 static bool count_floats(size_t *floats, const nib_config *c, bool tied) {
     int64_t positions = c->arch->position == NIB_POSITION_LEARNED ? c->context : 0;
     size_t table = (size_t)((tied ? 1 : 2) * c->V + positions), layer, all;
