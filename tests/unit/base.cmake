@@ -7,3 +7,7 @@ nib_unit_test(test_error base)
 nib_unit_test(test_memory base)
 nib_unit_test(test_number base)
 nib_unit_test(test_utf8 base)
+nib_unit_test(test_cpu_count base)
+nib_unit_test(test_pool base)
+target_link_options(test_pool PRIVATE -Wl,--wrap=pthread_create) # it refuses threads
+set_tests_properties(test_pool PROPERTIES TIMEOUT 300) # a lost wake-up hangs
