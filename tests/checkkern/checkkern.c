@@ -137,7 +137,7 @@ static bool run_rung(const nib_kernels *kernels, const arguments *a) {
         if (file != NULL) {
             fprintf(file, "%s %016llx\n", f->name, (unsigned long long)hash);
         }
-        printf("%s %-12s %s\n", kernels->name, f->name, same ? "ok" : "DIFFERS");
+        printf("%s %-13s %s\n", kernels->name, f->name, same ? "ok" : "DIFFERS");
         good = good && same;
     }
     if (file != NULL) {

@@ -113,6 +113,90 @@ float *draw_floats(check *c, int64_t n, bool wild) {
     return x;
 }
 
+float *draw_near_halves(check *c, int64_t n) {
+    float *x = block((size_t)n * sizeof *x);
+    for (int64_t i = 0; i < n; i++) {
+        int exponent = -26 + (int)draw(c, 44);
+        uint32_t bits = (uint32_t)draw(c, (uint64_t)1 << 32) & 0x807fffffu;
+        bits |= (uint32_t)(127 + exponent) << 23;
+        /* Bits of binary32 that binary16 lacks here; from 24 on the middle is the power of 2 itself or above it. */
+        int lost = exponent < -14 ? 13 - 14 - exponent : 13;
+        lost = lost > 24 ? 24 : lost;
+        bits = lost == 24 ? bits & ~0x7fffffu : (bits >> lost << lost) + (1u << (lost - 1));
+        x[i] = from_bits(bits + (uint32_t)draw(c, 3) - 1u);
+    }
+    return x;
+}
+
+enum { N_BLOCK = 32 };
+
+static float random_sign(check *c, float x) {
+    return draw(c, 2) == 0 ? x : -x;
+}
+
+/* x * (127 / a) at k + 1/2, with a ratio that is a power of 2 or, within a unit in the last place, any. */
+static void draw_ties(check *c, float *x, bool exact) {
+    float power = from_bits((uint32_t)(127 - 10 + (int)draw(c, 20)) << 23);
+    float a = exact ? 127.0f * power : with_exponent(c, -20, 20);
+    float r = 127.0f / fabsf(a);
+    for (int i = 0; i < N_BLOCK; i++) {
+        float tie = ((float)draw(c, 127) + 0.5f) / r;
+        uint32_t bits;
+        memcpy(&bits, &tie, sizeof bits);
+        bits += exact ? 0 : (uint32_t)draw(c, 3) - 1u;
+        x[i] = random_sign(c, from_bits(bits));
+    }
+    x[draw(c, N_BLOCK)] = a;
+}
+
+/* Largest element around the border 2^-100. */
+static void draw_border(check *c, float *x) {
+    static const float largest[] = {0x1p-100f, -0x1p-100f, 0x1.fffffep-101f, -0x1.fffffep-101f, 0x1p-101f};
+    for (int i = 0; i < N_BLOCK; i++) {
+        x[i] = with_exponent(c, -126, -102);
+    }
+    x[draw(c, N_BLOCK)] = largest[draw(c, 5)];
+}
+
+static void fill_block(check *c, float *x, float a, bool both_signs) {
+    for (int i = 0; i < N_BLOCK; i++) {
+        x[i] = both_signs ? random_sign(c, a) : a;
+    }
+}
+
+static void make_hard_block(check *c, float *x, bool wild) {
+    static const float borders[] = {INFINITY, -INFINITY, NAN, 0x1.fffffep127f, -0x1.fffffep127f};
+    switch (draw(c, 14)) {
+    case 0: fill_block(c, x, 0.0f, true); return;
+    case 1: fill_block(c, x, with_exponent(c, -20, 20), true); return;
+    case 2: x[draw(c, N_BLOCK)] = borders[wild ? draw(c, 5) : 3 + draw(c, 2)]; return;
+    case 3: draw_border(c, x); return;
+    case 4:
+    case 5: draw_ties(c, x, true); return;
+    case 6:
+    case 7: draw_ties(c, x, false); return;
+    case 8: fill_block(c, x, from_bits((uint32_t)draw(c, 0x0d800000)), true); return; /* below 2^-100 */
+    default: return;
+    }
+}
+
+float *draw_activations(check *c, int64_t n, int64_t x_stride, int64_t cols, bool wild, bool largest) {
+    float *x = draw_floats(c, n == 0 ? 0 : (n - 1) * x_stride + cols, wild);
+    uint64_t signs = draw(c, 3);
+    for (int64_t t = 0; t < n; t++) {
+        for (int64_t k = 0; k < cols; k += N_BLOCK) {
+            float *p = x + t * x_stride + k;
+            if (largest) {
+                float a = with_exponent(c, -8, 8);
+                fill_block(c, p, signs == 0 ? fabsf(a) : signs == 1 ? -fabsf(a) : a, signs == 2);
+            } else {
+                make_hard_block(c, p, wild);
+            }
+        }
+    }
+    return x;
+}
+
 /* Writes a binary16 number: ordinary, or any bits without NaN and infinity, or with. */
 static void draw_half(check *c, unsigned char *p, uint64_t style) {
     uint32_t bits = (uint32_t)draw(c, 65536);
@@ -125,6 +209,19 @@ static void draw_half(check *c, unsigned char *p, uint64_t style) {
     p[1] = (unsigned char)(bits >> 8);
 }
 
+void *draw_kv(check *c, nib_kv_type type, int64_t n, bool wild) {
+    int64_t gap = (int64_t)draw(c, 3);
+    if (type == NIB_KV_F32) {
+        return draw_floats(c, n + gap, wild);
+    }
+    unsigned char *p = block((size_t)(n + gap) * 2);
+    uint64_t style = draw(c, wild ? 9 : 8);
+    for (int64_t i = 0; i < n + gap; i++) {
+        draw_half(c, p + 2 * i, style);
+    }
+    return p;
+}
+
 /* Where in a block its binary16 numbers lie; -1: none. */
 static void scale_offsets(int at[2], nib_dtype dtype) {
     at[0] = dtype == NIB_Q6_K ? 208 : 0;
@@ -132,8 +229,10 @@ static void scale_offsets(int at[2], nib_dtype dtype) {
     at[1] = two ? 2 : -1;
 }
 
+/* Of bytes that hold codes or scales: -128 and 127, nibbles of 15, all fifth bits, scales of 63 and others. */
+static const unsigned char extremes[] = {0x00, 0xff, 0x80, 0x7f, 0x0f, 0xf0};
+
 static void draw_block(check *c, unsigned char *b, nib_dtype dtype, size_t bytes, uint64_t style) {
-    static const unsigned char extremes[] = {0x00, 0xff, 0x80, 0x7f, 0x0f, 0xf0};
     bool extreme = draw(c, 4) == 0;
     unsigned char fill = extremes[draw(c, sizeof extremes)];
     for (size_t i = 0; i < bytes; i++) {
@@ -151,7 +250,7 @@ static void draw_block(check *c, unsigned char *b, nib_dtype dtype, size_t bytes
 nib_matrix draw_matrix(check *c, nib_dtype dtype, int64_t rows, int64_t cols) {
     const nib_dtype_traits *traits = nib_dtype_find((uint32_t)dtype);
     size_t row_bytes = (size_t)(cols / traits->block) * traits->block_bytes, gap = draw(c, 3);
-    nib_matrix w = {NULL, rows, cols, row_bytes + gap, dtype};
+    nib_matrix w = {.rows = rows, .cols = cols, .row_bytes = row_bytes + gap, .dtype = dtype};
     /* The last row needs no gap behind it; an odd number of bytes after it would be a gap as well. */
     size_t size = rows == 0 ? 0 : (size_t)rows * w.row_bytes - gap;
     unsigned char *data = block(size);
@@ -172,10 +271,64 @@ nib_matrix draw_matrix(check *c, nib_dtype dtype, int64_t rows, int64_t cols) {
     return w;
 }
 
+enum { N_PLAIN = 3, N_DTYPES = 11 };
+static const nib_dtype types[N_DTYPES] = {NIB_F32,  NIB_F16,  NIB_BF16, NIB_Q8_0, NIB_Q4_0, NIB_Q4_1,
+                                          NIB_Q5_0, NIB_Q5_1, NIB_Q4_K, NIB_Q5_K, NIB_Q6_K};
+
 nib_dtype draw_dtype(check *c) {
-    static const nib_dtype types[] = {NIB_F32,  NIB_F16,  NIB_BF16, NIB_Q8_0, NIB_Q4_0, NIB_Q4_1,
-                                      NIB_Q5_0, NIB_Q5_1, NIB_Q4_K, NIB_Q5_K, NIB_Q6_K};
-    return types[draw(c, sizeof types / sizeof *types)];
+    return types[draw(c, N_DTYPES)];
+}
+
+nib_dtype draw_quantised_dtype(check *c) {
+    return types[N_PLAIN + draw(c, N_DTYPES - N_PLAIN)];
+}
+
+/* Calls change for every block of a quantised matrix. */
+static void for_blocks(check *c, nib_matrix *w, void (*change)(check *c, unsigned char *b, nib_dtype dtype, void *user),
+                       void *user) {
+    const nib_dtype_traits *traits = nib_dtype_find((uint32_t)w->dtype);
+    for (int64_t r = 0; r < w->rows; r++) {
+        unsigned char *row = (unsigned char *)w->data + (size_t)r * w->row_bytes;
+        for (int64_t i = 0; i < w->cols / traits->block; i++) {
+            change(c, row + i * traits->block_bytes, w->dtype, user);
+        }
+    }
+}
+
+static void fill_codes(check *c, unsigned char *b, nib_dtype dtype, void *user) {
+    (void)c;
+    unsigned char fill = *(unsigned char *)user;
+    int at[2];
+    scale_offsets(at, dtype);
+    for (int i = 0; i < (int)nib_dtype_find((uint32_t)dtype)->block_bytes; i++) {
+        bool scale = (i - at[0]) / 2 == 0 && i >= at[0];
+        bool minimum = at[1] >= 0 && (i - at[1]) / 2 == 0 && i >= at[1];
+        b[i] = scale || minimum ? b[i] : fill;
+    }
+}
+
+void make_extreme(check *c, nib_matrix *w) {
+    unsigned char fill = extremes[draw(c, sizeof extremes)];
+    for_blocks(c, w, fill_codes, &fill);
+}
+
+static void harden(check *c, unsigned char *b, nib_dtype dtype, void *user) {
+    static const uint16_t hard[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x83ff,
+                                    0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00};
+    bool wild = *(bool *)user;
+    int at[2];
+    scale_offsets(at, dtype);
+    for (int i = 0; i < 2; i++) {
+        if (at[i] >= 0 && draw(c, 4) == 0) {
+            uint16_t half = hard[draw(c, wild ? 11 : 8)];
+            b[at[i]] = (unsigned char)half;
+            b[at[i] + 1] = (unsigned char)(half >> 8);
+        }
+    }
+}
+
+void make_hard_scales(check *c, nib_matrix *w, bool wild) {
+    for_blocks(c, w, harden, &wild);
 }
 
 void report(check *c, const char *format, ...) {
@@ -204,5 +357,15 @@ void expect_same(check *c, const float *got, const float *want, int64_t n, const
                    (double)got[i], a, (double)want[i], b);
         }
         c->hash = (c->hash ^ a) * 0x100000001b3u;
+    }
+}
+
+void expect_same_bytes(check *c, const void *got, const void *want, size_t len, const char *what) {
+    const unsigned char *a = got, *b = want;
+    for (size_t i = 0; i < len; i++) {
+        if (a[i] != b[i]) {
+            report(c, "byte %zu of %zu of %s is %02x, expected %02x", i, len, what, a[i], b[i]);
+        }
+        c->hash = (c->hash ^ a[i]) * 0x100000001b3u;
     }
 }

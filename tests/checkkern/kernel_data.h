@@ -34,14 +34,36 @@ void blocks_release(void);      /* all of them, for the next case */
 /* n floats: one style for all. With `wild` also infinities and NaN. */
 float *draw_floats(check *c, int64_t n, bool wild);
 
+/* n floats near the middle between two binary16 numbers, subnormal and too large ones among them. */
+float *draw_near_halves(check *c, int64_t n);
+
+/* Activations [n][cols]: blocks of 32 that are hard to quantise among ordinary ones. With `wild` also infinities and
+ * NaN. With `largest` every element is as large as its block's largest: codes of +-127. */
+float *draw_activations(check *c, int64_t n, int64_t x_stride, int64_t cols, bool wild, bool largest);
+
+/* n elements of K or V, not always aligned to more than their size. */
+void *draw_kv(check *c, nib_kv_type type, int64_t n, bool wild);
+
 /* A weight matrix, not aligned to anything: scales of every kind, codes random or all at an extreme. */
 nib_matrix draw_matrix(check *c, nib_dtype dtype, int64_t rows, int64_t cols);
 
 /* One of the types with kernels. */
 nib_dtype draw_dtype(check *c);
 
+/* One of the types that can be packed. */
+nib_dtype draw_quantised_dtype(check *c);
+
+/* All codes of a quantised matrix to one extreme; its scales in binary16 stay. */
+void make_extreme(check *c, nib_matrix *w);
+
+/* Some scales and minimums of a quantised matrix to +-0, subnormal, largest; with `wild` also infinities and NaN. */
+void make_hard_scales(check *c, nib_matrix *w, bool wild);
+
 /* Compares n floats bit for bit, NaN equal to NaN, and adds what was got to the hash. Reports the first difference. */
 void expect_same(check *c, const float *got, const float *want, int64_t n, const char *what);
+
+/* The same for any bytes. */
+void expect_same_bytes(check *c, const void *got, const void *want, size_t len, const char *what);
 
 /* Reports a failure with the command that repeats it. */
 void report(check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));

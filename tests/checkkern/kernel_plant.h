@@ -5,7 +5,7 @@
 #include "kernel/kernel.h"
 
 /* The table with the fault of that name; NULL when there is none of the name. */
-const nib_kernels *planted(const nib_kernels *kernels, const char *fault);
+const nib_kernels *planted(const nib_kernels *kernels, const char *name);
 
 /* The names; NULL at the end. */
 const char *plant_name(size_t i);

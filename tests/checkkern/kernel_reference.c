@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/maths.h"
+#include "quant_reference.h"
 
 /* 16 lanes, element i goes to lane i mod 16; then lanes 8, 4, 2, 1 apart are added. */
 typedef struct fold {
@@ -30,63 +31,6 @@ static float half(const unsigned char *p) {
     return nib_half_to_float(word(p));
 }
 
-static int nibble(const unsigned char *bytes, int64_t index, bool high) {
-    return high ? bytes[index] / 16 : bytes[index] % 16;
-}
-
-/* Types with blocks of 32: weight i < 16 is a low nibble, the others are high ones. */
-static float weight_of_32(nib_dtype dtype, const unsigned char *b, int64_t i) {
-    bool upper = i >= 16;
-    int64_t at = i % 16;
-    switch (dtype) {
-    case NIB_Q8_0: {
-        int q = b[2 + i];
-        return half(b) * (float)(q < 128 ? q : q - 256);
-    }
-    case NIB_Q4_0: return half(b) * (float)(nibble(b + 2, at, upper) - 8);
-    case NIB_Q4_1: return half(b) * (float)nibble(b + 4, at, upper) + half(b + 2);
-    case NIB_Q5_0: {
-        int fifth = b[2 + i / 8] >> i % 8 & 1;
-        return half(b) * (float)(nibble(b + 6, at, upper) + 16 * fifth - 16);
-    }
-    default: {
-        int fifth = b[4 + i / 8] >> i % 8 & 1;
-        return half(b) * (float)(nibble(b + 8, at, upper) + 16 * fifth) + half(b + 2);
-    }
-    }
-}
-
-/* The 6-bit scale and minimum of sub-block j of Q4_K and Q5_K. */
-static void six_bits(int *scale, int *minimum, const unsigned char *s, int64_t j) {
-    if (j < 4) {
-        *scale = s[j] % 64;
-        *minimum = s[j + 4] % 64;
-    } else {
-        *scale = s[j + 4] % 16 + s[j - 4] / 64 * 16;
-        *minimum = s[j + 4] / 16 + s[j] / 64 * 16;
-    }
-}
-
-static float weight_of_256(nib_dtype dtype, const unsigned char *b, int64_t i) {
-    int64_t sub = i / 32, at = i % 32;
-    if (dtype == NIB_Q6_K) {
-        int64_t quarter = i % 128 / 32;
-        int low = nibble(b + i / 128 * 64 + quarter % 2 * 32, at, quarter >= 2);
-        int high = b[128 + i / 128 * 32 + at] >> 2 * quarter & 3;
-        int scale = b[192 + i / 16];
-        scale = scale < 128 ? scale : scale - 256;
-        return half(b + 208) * (float)scale * (float)(low + 16 * high - 32);
-    }
-    int scale, minimum;
-    six_bits(&scale, &minimum, b + 4, sub);
-    const unsigned char *q = dtype == NIB_Q4_K ? b + 16 : b + 48;
-    int code = nibble(q + sub / 2 * 32, at, sub % 2 == 1);
-    if (dtype == NIB_Q5_K) {
-        code += 16 * (b[16 + at] >> sub & 1);
-    }
-    return half(b) * (float)scale * (float)code - half(b + 2) * (float)minimum;
-}
-
 float reference_weight(nib_dtype dtype, const unsigned char *row, int64_t k) {
     float x;
     switch (dtype) {
@@ -95,9 +39,9 @@ float reference_weight(nib_dtype dtype, const unsigned char *row, int64_t k) {
     case NIB_BF16: return nib_bf16_to_float(word(row + 2 * k));
     default: break;
     }
-    const nib_dtype_traits *traits = nib_dtype_find((uint32_t)dtype);
-    const unsigned char *b = row + k / traits->block * traits->block_bytes;
-    return traits->block == 32 ? weight_of_32(dtype, b, k % 32) : weight_of_256(dtype, b, k % 256);
+    reference_code c = reference_stored(dtype, row, k);
+    float product = c.scale * (float)c.code;
+    return c.has_minimum ? product + c.minimum : product;
 }
 
 void reference_matmul(float *y, int64_t y_stride, const nib_matrix *w, int64_t row0, int64_t row1, const float *x,
@@ -194,6 +138,16 @@ float reference_gelu_erf(float g) {
     return fmaf(h, nib_erff(g * 0.7071067812f), h);
 }
 
+float reference_element(const void *p, nib_kv_type type, int64_t i) {
+    const unsigned char *bytes = p;
+    float x;
+    if (type == NIB_KV_F16) {
+        return half(bytes + 2 * i);
+    }
+    memcpy(&x, bytes + 4 * i, sizeof x);
+    return x;
+}
+
 void reference_attn_group(nib_attn_state *state, float *o, const float *q, const float *k, const float *v,
                           const nib_attn_shape *shape) {
     float s[NIB_GROUP], p[NIB_GROUP] = {0};
@@ -225,15 +179,30 @@ void reference_attn_group(nib_attn_state *state, float *o, const float *q, const
     }
 }
 
-void reference_attn_merge(nib_attn_state *state, float *sum, const nib_attn_state *group, const float *o, int64_t E) {
-    float m = state->m > group->m ? state->m : group->m;
-    float a = nib_expf(state->m - m), b = nib_expf(group->m - m);
-    float old = state->l * a;
-    *state = (nib_attn_state){m, fmaf(group->l, b, old)};
+void reference_attn_merge(nib_attn_state *running, float *sum, const nib_attn_state *group, const float *o, int64_t E) {
+    float m = running->m > group->m ? running->m : group->m;
+    float a = nib_expf(running->m - m), b = nib_expf(group->m - m);
+    float old = running->l * a;
+    *running = (nib_attn_state){m, fmaf(group->l, b, old)};
     for (int64_t e = 0; e < E; e++) {
         float kept = sum[e] * a;
         sum[e] = fmaf(o[e], b, kept);
     }
+}
+
+/* The multiple of 2^-24, or of the unit of x's own binade, that is nearest: every step but rint is exact in double. */
+uint16_t reference_to_f16(float x) {
+    unsigned sign = signbit(x) ? 0x8000u : 0u;
+    double size = fabs((double)x);
+    if (isnan(x)) {
+        return 0x7e00u;
+    }
+    size = size > 65504.0 ? 65504.0 : size;
+    int exponent = size < 0x1p-14 ? -14 : ilogb(size);
+    /* Steps of 2^(exponent - 10); 1024 of them are the next binade's first. Subnormal numbers count from 0. */
+    double steps = rint(ldexp(size, 10 - exponent));
+    unsigned base = size < 0x1p-14 ? 0u : (unsigned)(exponent + 14) << 10;
+    return (uint16_t)(sign | (base + (unsigned)steps));
 }
 
 bool reference_lse_block(float *m, float *s, const float *l, int64_t n) {

@@ -22,10 +22,15 @@ float reference_silu(float g);
 float reference_gelu_tanh(float g);
 float reference_gelu_erf(float g);
 
-/* One head. */
+/* Element i of K or V. */
+float reference_element(const void *p, nib_kv_type type, int64_t i);
+
+/* One row; k and v in binary32, whatever shape->type says. */
 void reference_attn_group(nib_attn_state *state, float *o, const float *q, const float *k, const float *v,
                           const nib_attn_shape *shape);
-void reference_attn_merge(nib_attn_state *state, float *sum, const nib_attn_state *group, const float *o, int64_t E);
+void reference_attn_merge(nib_attn_state *running, float *sum, const nib_attn_state *group, const float *o, int64_t E);
+
+uint16_t reference_to_f16(float x); /* a NaN is 0x7e00 */
 bool reference_lse_block(float *m, float *s, const float *l, int64_t n);
 
 #endif

@@ -1,5 +1,6 @@
 # Unit tests of src/kernel: nib_unit_test(NAME layer..)
 nib_unit_test(test_dtype kernel base)
 nib_unit_test(test_kernel kernel base)
+nib_unit_test(test_pack kernel base)
 nib_unit_test(test_dequantize kernel base)
 target_compile_definitions(test_dequantize PRIVATE NIB_GGUF_BLOCKS="${CMAKE_CURRENT_SOURCE_DIR}/checkkern/gguf_blocks.txt")
