@@ -3,14 +3,10 @@
 #ifndef NIB_KERNEL_ISA_AVX2_H
 #define NIB_KERNEL_ISA_AVX2_H
 
-#include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+#include "kernel/isa_x86.h"
 
 #define ISA_NAME  "avx2"
 #define ISA_TABLE nib_kernels_avx2
-#define LANE_OP   static inline __attribute__((always_inline, unused))
 
 /* 3 x 4 outputs of 8 lanes are 12 of the 16 registers, weights take 3 more, x the last one: 7 loads for 12 fma. (2 x 3
  * outputs of 16 lanes need 10, and gcc 12 makes 16 of them: 77 instead of 89 GFLOP/s.) */
@@ -19,13 +15,6 @@
 
 /* The chain of fma of one row, 4 cycles for 16 weights, is longer than their unpacking. */
 #define MATVEC_ROWS 2
-
-/* The sub-blocks of a block one after the other in the code: what depends on their number becomes a constant. */
-#ifdef __clang__
-#define UNROLL_PARTS _Pragma("clang loop unroll_count(8)")
-#else
-#define UNROLL_PARTS _Pragma("GCC unroll 8")
-#endif
 
 typedef struct v16 {
     __m256 lo, hi;
@@ -153,41 +142,30 @@ LANE_OP bool v16_all_below(v16 a, v16 limit) {
 }
 
 LANE_OP float v16_fold(v16 a) {
-    __m256 eight = _mm256_add_ps(a.lo, a.hi);
-    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
-
-/* Two sums of 8 numbers, 4 apart: those of a in the lower half, of b in the upper. */
-LANE_OP __m256 fold_pair_4(__m256 a, __m256 b) {
-    return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
-}
-
-LANE_OP __m256 fold_first(const float *lanes) {
-    return _mm256_add_ps(_mm256_loadu_ps(lanes), _mm256_loadu_ps(lanes + 8));
-}
-
-/* Four sums in the order 0, 2, 1, 3 of pairs of lanes, from lanes of i, i + 1, j, j + 1. */
-LANE_OP __m256 fold_four(const float *i, const float *j) {
-    __m256 a = fold_pair_4(fold_first(i), fold_first(i + 16)), b = fold_pair_4(fold_first(j), fold_first(j + 16));
-    __m256d low = _mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b));
-    __m256d high = _mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b));
-    return _mm256_add_ps(_mm256_castpd_ps(low), _mm256_castpd_ps(high));
-}
-
-LANE_OP void v16_fold_8(float *sum, const float *lanes) {
-    /* Lower halves: sums 0, 2 and 4, 6; upper halves: 1, 3 and 5, 7. */
-    __m256 a = fold_four(lanes, lanes + 32), b = fold_four(lanes + 64, lanes + 96);
-    __m256 c = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd));
-    _mm256_storeu_ps(sum, _mm256_permutevar8x32_ps(c, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+    return fold_halves(a.lo, a.hi);
 }
 
 LANE_OP float v16_largest(v16 a) {
-    __m256 eight = _mm256_max_ps(a.lo, a.hi);
-    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+    return largest_of_8(_mm256_max_ps(a.lo, a.hi));
+}
+
+LANE_OP uint32_t v16_largest_bits(v16 a, v16 b) {
+    __m256i low = _mm256_max_epi32(_mm256_castps_si256(a.lo), _mm256_castps_si256(b.lo));
+    __m256i high = _mm256_max_epi32(_mm256_castps_si256(a.hi), _mm256_castps_si256(b.hi));
+    return largest_bits_of_8(_mm256_max_epi32(low, high));
+}
+
+LANE_OP int16_t v16_round(int8_t *q, v16 a) {
+    __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi));
+    words = _mm256_permute4x64_epi64(words, 0xd8);
+    __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    _mm_storeu_si128((__m128i *)(void *)q, bytes);
+    return sum_of_bytes(bytes);
+}
+
+LANE_OP void v16_store_f16(uint16_t *p, v16 a) {
+    _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128((__m128i *)(void *)(p + 8), _mm256_cvtps_ph(a.hi, _MM_FROUND_TO_NEAREST_INT));
 }
 
 LANE_OP float v16_first(v16 a) {
@@ -216,10 +194,6 @@ LANE_OP void v16_zip(float *p, v16 even, v16 odd) {
     zip_8(p + 16, even.hi, odd.hi);
 }
 
-LANE_OP __m128i load_128(const unsigned char *p) {
-    return _mm_loadu_si128((const __m128i *)(const void *)p);
-}
-
 LANE_OP v16 v16_load_f16(const unsigned char *p) {
     return (v16){_mm256_cvtph_ps(load_128(p)), _mm256_cvtph_ps(load_128(p + 16))};
 }
@@ -232,28 +206,8 @@ LANE_OP v16 v16_load_bf16(const unsigned char *p) {
     return (v16){upper_halves(load_128(p)), upper_halves(load_128(p + 16))};
 }
 
-LANE_OP float load_half(const unsigned char *p) {
-    uint16_t half;
-    memcpy(&half, p, sizeof half);
-    return _cvtsh_ss(half);
-}
-
-/* By way of memory, whence a number is spread to all lanes by the load alone: the shuffles that the compiler would take
- * instead compete with those of the weights (Q4_1, one token: 10.0 instead of 11.7 G weights/s). The weights behind the
- * scales are read as well, so p must have 8 bytes. */
-LANE_OP void load_2_halves(float *two, const unsigned char *p, float unit) {
-    __m128 four = _mm_mul_ps(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(const void *)p)), _mm_set1_ps(unit));
-    float room[4];
-    _mm_storeu_ps(room, four);
-    __asm__("" : "+m"(room));
-    memcpy(two, room, 2 * sizeof *two);
-}
-
-#define ISA_EXP1(x) exp_lane_0(x)
-
-LANE_OP float scalar_fma(float a, float b, float c) {
-    return __builtin_fmaf(a, b, c);
-}
+#define ISA_EXP1(x)        exp_lane_0(x)
+#define ISA_EXP_ROWS(y, n) exp_rows_16(y, n)
 
 enum { PASS_LANES = 8 };
 typedef __m256 vpass;
@@ -273,6 +227,110 @@ LANE_OP void vpass_store(float *p, vpass a) {
 LANE_OP vpass vpass_fma(vpass a, vpass b, vpass c) {
     return _mm256_fmadd_ps(a, b, c);
 }
+
+LANE_OP vpass vpass_set1(float x) {
+    return _mm256_set1_ps(x);
+}
+
+LANE_OP vpass vpass_add(vpass a, vpass b) {
+    return _mm256_add_ps(a, b);
+}
+
+LANE_OP vpass vpass_mul(vpass a, vpass b) {
+    return _mm256_mul_ps(a, b);
+}
+
+LANE_OP vpass vpass_neg(vpass a) {
+    return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f));
+}
+
+LANE_OP vpass vpass_load_f16(const unsigned char *p) {
+    return _mm256_cvtph_ps(load_128(p));
+}
+
+LANE_OP vpass vpass_load_unsigned(const unsigned char *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+
+LANE_OP vpass vpass_load_signed(const unsigned char *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+
+/* 8 rows at a time, 4 tokens: of 16 registers 4 hold sums in binary32, 4 dot products. Sums of 2 products of bytes in 16
+ * bits: 15 * 127 * 2 * 8, 31 * 127 * 2 * 4, 63 * 127 * 2 * 2 and 128 * 127 * 2 fit. */
+enum { PACKED_TOKENS = 4, CHAIN_4 = 8, CHAIN_5 = 4, CHAIN_6 = 2, CHAIN_8 = 1, OFFSET_8 = 0 };
+typedef __m256i wpass;
+typedef __m256i dots;
+
+LANE_OP wpass wpass_load(const unsigned char *p) {
+    return load_256(p);
+}
+
+LANE_OP wpass wpass_low4(wpass a) {
+    return _mm256_and_si256(a, _mm256_set1_epi8(15));
+}
+
+LANE_OP wpass wpass_high4(wpass a) {
+    return _mm256_and_si256(_mm256_srli_epi16(a, 4), _mm256_set1_epi8(15));
+}
+
+LANE_OP wpass wpass_with_fifth(wpass low, wpass fifths, int bit) {
+    wpass moved = bit <= 4 ? _mm256_slli_epi16(fifths, 4 - bit) : _mm256_srli_epi16(fifths, bit - 4);
+    return _mm256_or_si256(low, _mm256_and_si256(moved, _mm256_set1_epi8(0x10)));
+}
+
+LANE_OP wpass wpass_with_pair(wpass low, wpass pairs, int shift) {
+    wpass moved = shift <= 4 ? _mm256_slli_epi16(pairs, 4 - shift) : _mm256_srli_epi16(pairs, shift - 4);
+    return _mm256_or_si256(low, _mm256_and_si256(moved, _mm256_set1_epi8(0x30)));
+}
+
+LANE_OP wpass wpass_signed(wpass a) {
+    return a;
+}
+
+LANE_OP wpass wpass_spread(const void *four) {
+    return _mm256_set1_epi32(load_word(four));
+}
+
+LANE_OP dots dots_begin(wpass w, wpass x) {
+    return _mm256_maddubs_epi16(w, x);
+}
+
+LANE_OP dots dots_add(dots sum, wpass w, wpass x) {
+    return _mm256_add_epi16(sum, dots_begin(w, x));
+}
+
+/* The sign goes from w to x: |w| may be 128, x only 127. */
+LANE_OP dots dots_begin_signed(wpass w, wpass x) {
+    return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+}
+
+LANE_OP dots dots_add_signed(dots sum, wpass w, wpass x) {
+    return _mm256_add_epi16(sum, dots_begin_signed(w, x));
+}
+
+LANE_OP wpass dots_sum(dots sum) {
+    return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
+}
+
+LANE_OP wpass wpass_add_32(wpass a, wpass b) {
+    return _mm256_add_epi32(a, b);
+}
+
+LANE_OP wpass wpass_less_sums(wpass a, const void *sums, int first, int second) {
+    wpass factors = _mm256_set1_epi32((int)((uint32_t)second << 16 | (uint32_t)first));
+    return _mm256_sub_epi32(a, _mm256_madd_epi16(wpass_spread(sums), factors));
+}
+
+LANE_OP vpass vpass_from_32(wpass a) {
+    return _mm256_cvtepi32_ps(a);
+}
+
+/* Rows x parts of 16 keys of attention: 3 x 2 x 2 registers of sums. */
+#define ISA_ATTN_ROWS 3
+enum { ATTN_ROWS = ISA_ATTN_ROWS, ATTN_PARTS = 2 };
+
+#define ISA_REGISTER "x"
 
 LANE_OP b16 b16_load(const unsigned char *p) {
     return _mm256_broadcastsi128_si256(load_128(p));

@@ -264,6 +264,28 @@ LANE_OP float v16_largest(v16 a) {
     return a.x[0];
 }
 
+/* The largest of both as integers; no sign bit is set. */
+LANE_OP uint32_t v16_largest_bits(v16 a, v16 b) {
+    uint32_t largest = 0;
+    FOR_LANES(i) {
+        uint32_t x = lane_bits(a.x[i]), y = lane_bits(b.x[i]);
+        largest = x > largest ? x : largest;
+        largest = y > largest ? y : largest;
+    }
+    return largest;
+}
+
+/* q [16] = the nearest integers, ties to even, of -127 .. 127; returns their sum. */
+LANE_OP int16_t v16_round(int8_t *q, v16 a) {
+    int sum = 0;
+    FOR_LANES(i) {
+        int nearest = (int)((a.x[i] + 0x1.8p23f) - 0x1.8p23f);
+        q[i] = (int8_t)nearest;
+        sum += nearest;
+    }
+    return (int16_t)sum;
+}
+
 LANE_OP float v16_first(v16 a) {
     return a.x[0];
 }
@@ -294,6 +316,12 @@ LANE_OP v16 v16_load_f16(const unsigned char *p) {
     return y;
 }
 
+LANE_OP void v16_store_f16(uint16_t *p, v16 a) {
+    FOR_LANES(i) {
+        p[i] = nib_half_from_float(a.x[i]);
+    }
+}
+
 LANE_OP v16 v16_load_bf16(const unsigned char *p) {
     v16 y;
     FOR_LANES(i) {
@@ -316,8 +344,15 @@ LANE_OP void load_2_halves(float *two, const unsigned char *p, float unit) {
     two[1] = load_half(p + 2) * unit;
 }
 
-/* exp of one number: the scalar definition instead of 16 lanes. */
-#define ISA_EXP1(x) nib_expf(x)
+/* exp of one number: the scalar definition instead of 16 lanes; and of y [n] in place. */
+#define ISA_EXP1(x)        nib_expf(x)
+#define ISA_EXP_ROWS(y, n) exp_each(y, n)
+
+LANE_OP void exp_each(float *y, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = nib_expf(y[i]);
+    }
+}
 
 LANE_OP float scalar_fma(float a, float b, float c) {
     return lane_fma(a, b, c);
@@ -342,6 +377,178 @@ LANE_OP void vpass_store(float *p, vpass a) {
 LANE_OP vpass vpass_fma(vpass a, vpass b, vpass c) {
     return v16_fma(a, b, c);
 }
+
+LANE_OP vpass vpass_set1(float x) {
+    return v16_set1(x);
+}
+
+LANE_OP vpass vpass_add(vpass a, vpass b) {
+    return v16_add(a, b);
+}
+
+LANE_OP vpass vpass_mul(vpass a, vpass b) {
+    return v16_mul(a, b);
+}
+
+LANE_OP vpass vpass_neg(vpass a) {
+    return v16_neg(a);
+}
+
+/* PASS_LANES numbers of binary16, unsigned bytes, signed bytes. */
+LANE_OP vpass vpass_load_f16(const unsigned char *p) {
+    return v16_load_f16(p);
+}
+
+LANE_OP vpass vpass_load_unsigned(const unsigned char *p) {
+    vpass y;
+    FOR_LANES(i) {
+        y.x[i] = (float)p[i];
+    }
+    return y;
+}
+
+LANE_OP vpass vpass_load_signed(const unsigned char *p) {
+    vpass y;
+    FOR_LANES(i) {
+        y.x[i] = (float)(int8_t)p[i];
+    }
+    return y;
+}
+
+/* Packed products: PASS_LANES rows at a time, PACKED_TOKENS tokens. wpass: 4 bytes of each row. dots: sums of products of
+ * bytes, which may hold no more than CHAIN_<bits> groups of 4 before dots_sum makes 32-bit integers of them. OFFSET_8 is
+ * what wpass_signed adds to the signed bytes. */
+enum { PACKED_TOKENS = 1, CHAIN_4 = 8, CHAIN_5 = 8, CHAIN_6 = 8, CHAIN_8 = 8, OFFSET_8 = 0 };
+
+typedef struct wpass {
+    uint8_t x[64];
+} wpass;
+
+typedef struct dots {
+    int32_t x[16];
+} dots;
+
+#define FOR_BYTES(i) for (int i = 0; i < 64; i++)
+
+LANE_OP wpass wpass_load(const unsigned char *p) {
+    wpass y;
+    memcpy(y.x, p, sizeof y.x);
+    return y;
+}
+
+LANE_OP wpass wpass_low4(wpass a) {
+    FOR_BYTES(i) {
+        a.x[i] = a.x[i] & 15;
+    }
+    return a;
+}
+
+LANE_OP wpass wpass_high4(wpass a) {
+    FOR_BYTES(i) {
+        a.x[i] = (uint8_t)(a.x[i] >> 4);
+    }
+    return a;
+}
+
+/* low | bit `bit` of each byte as 16; low | bits shift, shift + 1 as 16 and 32. */
+LANE_OP wpass wpass_with_fifth(wpass low, wpass fifths, int bit) {
+    FOR_BYTES(i) {
+        low.x[i] = (uint8_t)(low.x[i] | (fifths.x[i] >> bit & 1) << 4);
+    }
+    return low;
+}
+
+LANE_OP wpass wpass_with_pair(wpass low, wpass pairs, int shift) {
+    FOR_BYTES(i) {
+        low.x[i] = (uint8_t)(low.x[i] | (pairs.x[i] >> shift & 3) << 4);
+    }
+    return low;
+}
+
+LANE_OP wpass wpass_signed(wpass a) {
+    return a;
+}
+
+/* 4 bytes for every row. */
+LANE_OP wpass wpass_spread(const void *four) {
+    wpass y;
+    for (int r = 0; r < 16; r++) {
+        memcpy(y.x + 4 * r, four, 4);
+    }
+    return y;
+}
+
+/* Row by row the sum of w[j] * x[j], w unsigned and x signed, added to sum; and of nothing. */
+LANE_OP dots dots_add(dots sum, wpass w, wpass x) {
+    FOR_BYTES(i) {
+        sum.x[i / 4] += w.x[i] * (int8_t)x.x[i];
+    }
+    return sum;
+}
+
+LANE_OP dots dots_begin(wpass w, wpass x) {
+    return dots_add((dots){{0}}, w, x);
+}
+
+/* The same of what wpass_signed gave. */
+LANE_OP dots dots_add_signed(dots sum, wpass w, wpass x) {
+    FOR_BYTES(i) {
+        sum.x[i / 4] += (int8_t)w.x[i] * (int8_t)x.x[i];
+    }
+    return sum;
+}
+
+LANE_OP dots dots_begin_signed(wpass w, wpass x) {
+    return dots_add_signed((dots){{0}}, w, x);
+}
+
+/* PASS_LANES integers of 32 bits. */
+LANE_OP wpass dots_sum(dots sum) {
+    wpass y;
+    memcpy(y.x, sum.x, sizeof y.x);
+    return y;
+}
+
+LANE_OP wpass wpass_add_32(wpass a, wpass b) {
+    int32_t x[16], y[16];
+    memcpy(x, a.x, sizeof x);
+    memcpy(y, b.x, sizeof y);
+    FOR_LANES(i) {
+        x[i] += y[i];
+    }
+    memcpy(a.x, x, sizeof x);
+    return a;
+}
+
+/* a - (first * sums[0] + second * sums[1]) in every row, sums being two int16_t. */
+LANE_OP wpass wpass_less_sums(wpass a, const void *sums, int first, int second) {
+    int16_t s[2];
+    int32_t x[16];
+    memcpy(s, sums, sizeof s);
+    memcpy(x, a.x, sizeof x);
+    FOR_LANES(i) {
+        x[i] -= first * s[0] + second * s[1];
+    }
+    memcpy(a.x, x, sizeof x);
+    return a;
+}
+
+LANE_OP vpass vpass_from_32(wpass a) {
+    int32_t x[16];
+    vpass y;
+    memcpy(x, a.x, sizeof x);
+    FOR_LANES(i) {
+        y.x[i] = (float)x[i];
+    }
+    return y;
+}
+
+/* Attention: rows x parts of 16 keys (or elements) whose sums are computed at once. */
+#define ISA_ATTN_ROWS 1
+enum { ATTN_ROWS = ISA_ATTN_ROWS, ATTN_PARTS = 1 };
+
+/* Where an assembler operand of type wpass lies. */
+#define ISA_REGISTER "m"
 
 LANE_OP b16 b16_load(const unsigned char *p) {
     b16 y;

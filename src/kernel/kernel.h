@@ -16,19 +16,34 @@
 
 enum { NIB_GROUP = 64 }; /* keys of an attention group, positions of a cache page */
 
-/* A weight matrix as stored: row r at data + r * row_bytes. */
+/* A weight matrix as stored, row r at data + r * row_bytes, or packed into tiles (pack.h). */
 typedef struct nib_matrix {
     const void *data;
     int64_t rows, cols; /* cols is a multiple of the type's block */
-    size_t row_bytes;
+    size_t row_bytes;   /* as stored */
     nib_dtype dtype;
+    bool packed; /* quantised types only */
 } nib_matrix;
 
-/* One group of an attention row: hidden keys are never multiplied. */
+/* Activations for packed products. Tokens go in groups of NIB_QUANT_TOKENS, the last may be smaller; group i begins at
+ * byte i * NIB_QUANT_TOKENS * nib_quant_bytes(1, cols). A group of w tokens is cols / 32 records of
+ *     int8_t q[w][32]; float d[w]; float S[w]; int16_t sums[w][2]   (of q 0-15 and 16-31)
+ * so that a token takes NIB_QUANT_BLOCK bytes for each 32 columns. */
+enum { NIB_QUANT_TOKENS = 8, NIB_QUANT_BLOCK = 44 };
+
+static inline size_t nib_quant_bytes(int64_t n, int64_t cols) {
+    return (size_t)n * (size_t)(cols / 32) * NIB_QUANT_BLOCK;
+}
+
+/* Element type of K and V in the cache. */
+typedef enum nib_kv_type { NIB_KV_F32, NIB_KV_F16 } nib_kv_type;
+
+/* Query rows that look at one group of one kv head and see the same keys of it; hidden keys are never multiplied. */
 typedef struct nib_attn_shape {
     int64_t E;      /* width of a head */
     int64_t lo, hi; /* visible keys of the group, lo <= hi, 0 .. 63, both included */
     float cap;      /* 0: no cap; else s = cap * tanh(s * (1/cap)) */
+    nib_kv_type type;
 } nib_attn_shape;
 
 /* The state of an attention row and head over the groups that were merged. */
@@ -44,8 +59,18 @@ typedef struct nib_kernels {
     void (*matmul)(float *y, int64_t y_stride, const nib_matrix *w, int64_t row0, int64_t row1, const float *x,
                    int64_t x_stride, int64_t n, const float *bias);
 
-    /* y[k] = row `row` of w, dequantised: w = s*q exact, then + minimum rounded once. */
+    /* y[k] = row `row` of w, which is not packed, dequantised: w = s*q exact, then + minimum rounded once. */
     void (*dequantize)(float *y, const nib_matrix *w, int64_t row);
+
+    /* Activations x [n][cols] to int8 in blocks of 32 by rule 2; q is the beginning of a group of tokens and has
+     * nib_quant_bytes(n, cols). cols is a multiple of 32. */
+    void (*quantize)(void *q, const float *x, int64_t x_stride, int64_t n, int64_t cols);
+
+    /* The product of a packed matrix with quantised activations by rule 2 (+ bias[r], added last), for rows row0 <= r <
+     * row1 and the n tokens that begin at q, the beginning of a group. row0 is a multiple of 16, row1 one too or
+     * w->rows. bias may be NULL. */
+    void (*packed_matmul)(float *y, int64_t y_stride, const nib_matrix *w, int64_t row0, int64_t row1, const void *q,
+                          int64_t n, const float *bias);
 
     /* y may be x. */
     void (*rmsnorm)(float *y, const float *x, const float *w, int64_t n, float eps);
@@ -64,14 +89,18 @@ typedef struct nib_kernels {
     void (*gelu_tanh)(float *gate, const float *up, int64_t n);
     void (*gelu_erf)(float *gate, const float *up, int64_t n);
 
-    /* One group for n_q query heads that share a kv head: scores, m (never -0), l and o of each by rule 4, alone.
-     * state [n_q], o [n_q][o_stride], q [n_q][q_stride] (already scaled), k [E][64], v [64][E]. */
-    void (*attn_group)(nib_attn_state *state, float *o, int64_t o_stride, const float *q, int64_t q_stride, int64_t n_q,
-                       const float *k, const float *v, const nib_attn_shape *shape);
+    /* x [n] rounded to binary16: clamped to +-65504 (NaN stays), nearest even. */
+    void (*to_f16)(uint16_t *y, const float *x, int64_t n);
 
-    /* Merge one group (m, l, o [E]) into the running state and sum [E] by rule 4. The state begins as m = -inf, l = 0,
-     * sum = 0. */
-    void (*attn_merge)(nib_attn_state *state, float *sum, const nib_attn_state *group, const float *o, int64_t E);
+    /* One group for n_q query rows that share a kv head: scores, m (never -0), l and o of each by rule 4, alone.
+     * state [n_q], o [n_q][o_stride], q[i] [E] row i (already scaled), k [E][64], v [64][E] of shape->type. */
+    void (*attn_group)(nib_attn_state *state, float *o, int64_t o_stride, const float *const *q, int64_t n_q,
+                       const void *k, const void *v, const nib_attn_shape *shape);
+
+    /* Merge one group (m, l, o [E]) of each of n_q rows into the running states and sums by rule 4. A state begins as
+     * m = -inf, l = 0, sum = 0. running, group [n_q]; sum[i] [E]; o [n_q][o_stride]. */
+    void (*attn_merge)(nib_attn_state *running, float *const *sum, const nib_attn_state *group, const float *o,
+                       int64_t o_stride, int64_t n_q, int64_t E);
 
     /* sum[e] *= 1 / l */
     void (*attn_finish)(float *sum, float l, int64_t E);
@@ -86,9 +115,16 @@ typedef struct nib_kernels {
 
     /* What nib_kernels_selfcheck runs. */
     bool (*selfcheck)(void);
+
+    /* Limits of the machine, to be timed: each returns the operations it did (multiplications and additions counted
+     * apart) after about n rounds of independent work in registers; what they compute goes to *sink. */
+    double (*limit_f32)(float *sink, int64_t n);                     /* fma in binary32 */
+    double (*limit_int8)(float *sink, int64_t n);                    /* int8 products as packed_matmul makes them */
+    void (*limit_read)(float *sink, const void *data, size_t bytes); /* reads all; bytes a multiple of 256 */
 } nib_kernels;
 
-/* The names in order, best last: "base", "avx2". NULL at the end. */
+/* The names of all rungs, of every machine, in order, best last for a machine: base, avx2, avx512, avx512vnni, neon,
+ * neondot. NULL at the end. */
 const char *nib_kernels_name(size_t i);
 
 /* The table of a rung; NULL when the name is unknown or this machine (processor or operating system) lacks it. "auto":

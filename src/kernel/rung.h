@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernel/kernel.h"
+#include "kernel/pack.h"
 
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||                         \
     (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
@@ -19,5 +20,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "weights are read as t
 
 extern const nib_kernels nib_kernels_base;
 extern const nib_kernels nib_kernels_avx2;
+extern const nib_kernels nib_kernels_avx512;
+extern const nib_kernels nib_kernels_avx512vnni;
+extern const nib_kernels nib_kernels_neon;
+extern const nib_kernels nib_kernels_neondot;
 
 #endif

@@ -1,4 +1,5 @@
-/* Template: attention over one group of 64 keys, and the merging of groups. docs/numerics.md, rule 4. */
+/* Template: attention over one group of 64 keys, and the merging of groups. docs/numerics.md, rule 4. Several rows at a
+ * time, so that K and V are read once for them. */
 #ifndef NIB_KERNEL_TPL_ATTENTION_H
 #define NIB_KERNEL_TPL_ATTENTION_H
 
@@ -7,110 +8,238 @@
 
 enum { GROUP_PARTS = NIB_GROUP / 16 };
 
-/* Scores of n x 16 keys from k on: each a chain of fma over e. */
-LANE_OP void score_parts(v16 *s, const float *q, const float *k, int64_t E, int n) {
-    v16 sum[GROUP_PARTS];
-    for (int i = 0; i < n; i++) {
-        sum[i] = v16_set1(0.0f);
-    }
-    for (int64_t e = 0; e < E; e++, k += NIB_GROUP) {
-        v16 qe = v16_set1(q[e]);
-        for (int i = 0; i < n; i++) {
-            sum[i] = v16_fma(qe, v16_load(k + 16 * i), sum[i]);
+/* 16 elements of the cache from element i on. */
+typedef v16 (*load_kv_fn)(const void *p, int64_t i);
+
+LANE_OP v16 load_kv_f32(const void *p, int64_t i) {
+    return v16_load((const float *)p + i);
+}
+
+LANE_OP v16 load_kv_f16(const void *p, int64_t i) {
+    return v16_load_f16((const unsigned char *)p + 2 * i);
+}
+
+/* Scores [n_rows][64] of 16 x n_parts keys from key j on: each a chain of fma over e. */
+LANE_OP void score_tile(float *s, const float *const *q, const void *k, int64_t j, int64_t E, int n_rows, int n_parts,
+                        load_kv_fn load) {
+    v16 sum[ATTN_ROWS][ATTN_PARTS];
+    for (int r = 0; r < n_rows; r++) {
+        for (int i = 0; i < n_parts; i++) {
+            sum[r][i] = v16_set1(0.0f);
         }
     }
-    for (int i = 0; i < n; i++) {
-        s[i] = sum[i];
-    }
-}
-
-/* o[e] over the visible keys for n x 16 elements; n_last of the last 16 exist. */
-LANE_OP void value_parts(float *o, const float *p, const float *v, const nib_attn_shape *shape, int n, int64_t n_last) {
-    v16 sum[GROUP_PARTS];
-    for (int i = 0; i < n; i++) {
-        sum[i] = v16_set1(0.0f);
-    }
-    for (int64_t j = shape->lo; j <= shape->hi; j++) {
-        v16 pj = v16_set1(p[j]);
-        const float *row = v + j * shape->E;
-        for (int i = 0; i < n - 1; i++) {
-            sum[i] = v16_fma(pj, v16_load(row + 16 * i), sum[i]);
+    for (int64_t e = 0; e < E; e++) {
+        v16 keys[ATTN_PARTS];
+        for (int i = 0; i < n_parts; i++) {
+            keys[i] = load(k, e * NIB_GROUP + j + 16 * i);
         }
-        v16 last = n_last == 16 ? v16_load(row + 16 * (n - 1)) : v16_load_n(row + 16 * (n - 1), n_last);
-        sum[n - 1] = v16_fma(pj, last, sum[n - 1]);
+        for (int r = 0; r < n_rows; r++) {
+            v16 qe = v16_set1(q[r][e]);
+            for (int i = 0; i < n_parts; i++) {
+                sum[r][i] = v16_fma(qe, keys[i], sum[r][i]);
+            }
+        }
     }
-    for (int i = 0; i < n - 1; i++) {
-        v16_store(o + 16 * i, sum[i]);
-    }
-    v16_store_n(o + 16 * (n - 1), sum[n - 1], n_last);
-}
-
-static void values(float *o, const float *p, const float *v, const nib_attn_shape *shape) {
-    int64_t e = 0;
-    for (; e + 64 <= shape->E; e += 64) {
-        value_parts(o + e, p, v + e, shape, 4, 16);
-    }
-    for (; e < shape->E; e += 16) {
-        value_parts(o + e, p, v + e, shape, 1, shape->E - e < 16 ? shape->E - e : 16);
+    for (int r = 0; r < n_rows; r++) {
+        for (int i = 0; i < n_parts; i++) {
+            v16_store(s + NIB_GROUP * r + j + 16 * i, sum[r][i]);
+        }
     }
 }
 
-/* p_j = exp(s_j - m) of the visible keys, +0 of the hidden ones, whose scores are not looked at. */
-static nib_attn_state weigh(float *p, v16 *s, const nib_attn_shape *shape) {
+/* Of the parts of 16 keys that hold a visible one. */
+LANE_OP void score_rows(float *s, const float *const *q, const void *k, const nib_attn_shape *shape, int n_rows,
+                        load_kv_fn load) {
+    int64_t j = shape->lo / 16 * 16;
+    for (; j + 16 * (ATTN_PARTS - 1) <= shape->hi; j += 16 * ATTN_PARTS) {
+        score_tile(s, q, k, j, shape->E, n_rows, ATTN_PARTS, load);
+    }
+    for (; j <= shape->hi; j += 16) {
+        score_tile(s, q, k, j, shape->E, n_rows, 1, load);
+    }
+}
+
+/* s [64] becomes p_j = exp(s_j - m) of the visible keys, +0 of the hidden ones, whose scores are not looked at. */
+static nib_attn_state weigh(float *s, const nib_attn_shape *shape) {
     const v16 lowest = v16_set1(-__builtin_inff()), none = v16_set1(0.0f);
     const v16 cap = v16_set1(shape->cap), inverse = v16_set1(1.0f / shape->cap);
     int first = (int)(shape->lo / 16), last = (int)(shape->hi / 16);
     v16 largest = lowest;
     for (int i = first; i <= last; i++) {
+        v16 part = v16_load(s + 16 * i);
         if (shape->cap != 0.0f) {
-            s[i] = cap_16(s[i], cap, inverse);
+            part = cap_16(part, cap, inverse);
         }
-        s[i] = v16_if_between(shape->lo - 16 * i, shape->hi - 16 * i, s[i], lowest);
-        largest = v16_max(s[i], largest);
+        part = v16_if_between(shape->lo - 16 * i, shape->hi - 16 * i, part, lowest);
+        v16_store(s + 16 * i, part);
+        largest = v16_max(part, largest);
     }
     nib_attn_state state = {.m = v16_largest(largest) + 0.0f}; /* not -0, which would depend on the order */
     v16 sum = none;
     for (int i = first; i <= last; i++) {
-        v16 e = exp_16(v16_sub(s[i], v16_set1(state.m)));
+        v16 e = exp_16(v16_sub(v16_load(s + 16 * i), v16_set1(state.m)));
         e = v16_if_between(shape->lo - 16 * i, shape->hi - 16 * i, e, none);
-        v16_store(p + 16 * i, e);
+        v16_store(s + 16 * i, e);
         sum = v16_add(sum, e);
     }
     state.l = v16_fold(sum);
     return state;
 }
 
-static void attn_group(nib_attn_state *state, float *o, int64_t o_stride, const float *q, int64_t q_stride, int64_t n_q,
-                       const float *k, const float *v, const nib_attn_shape *shape) {
-    int64_t first = shape->lo / 16, last = shape->hi / 16;
-    for (int64_t h = 0; h < n_q; h++) {
-        v16 s[GROUP_PARTS];
-        float p[NIB_GROUP];
-        if (first == 0 && last == GROUP_PARTS - 1) {
-            score_parts(s, q + h * q_stride, k, shape->E, GROUP_PARTS);
-        } else {
-            for (int64_t i = first; i <= last; i++) {
-                score_parts(s + i, q + h * q_stride, k + 16 * i, shape->E, 1);
+/* o [n_rows][o_stride] of 16 x n_parts elements from e on, over the visible keys. */
+LANE_OP void value_tile(float *o, int64_t o_stride, const float *p, const void *v, int64_t e,
+                        const nib_attn_shape *shape, int n_rows, int n_parts, load_kv_fn load) {
+    v16 sum[ATTN_ROWS][ATTN_PARTS];
+    for (int r = 0; r < n_rows; r++) {
+        for (int i = 0; i < n_parts; i++) {
+            sum[r][i] = v16_set1(0.0f);
+        }
+    }
+    for (int64_t j = shape->lo; j <= shape->hi; j++) {
+        v16 values[ATTN_PARTS];
+        for (int i = 0; i < n_parts; i++) {
+            values[i] = load(v, j * shape->E + e + 16 * i);
+        }
+        for (int r = 0; r < n_rows; r++) {
+            v16 pj = v16_set1(p[NIB_GROUP * r + j]);
+            for (int i = 0; i < n_parts; i++) {
+                sum[r][i] = v16_fma(pj, values[i], sum[r][i]);
             }
         }
-        state[h] = weigh(p, s, shape);
-        values(o + h * o_stride, p, v, shape);
+    }
+    for (int r = 0; r < n_rows; r++) {
+        for (int i = 0; i < n_parts; i++) {
+            v16_store(o + o_stride * r + e + 16 * i, sum[r][i]);
+        }
     }
 }
 
-static void attn_merge(nib_attn_state *state, float *sum, const nib_attn_state *group, const float *o, int64_t E) {
-    float m = state->m > group->m ? state->m : group->m;
-    float a = ISA_EXP1(state->m - m), b = ISA_EXP1(group->m - m);
-    state->l = scalar_fma(group->l, b, state->l * a);
-    state->m = m;
-    for (int64_t e = 0; e < E; e += 16) {
-        v16 kept = v16_mul(load_part(sum, e, E), v16_set1(a));
-        store_part(sum, e, E, v16_fma(load_part(o, e, E), v16_set1(b), kept));
+/* The elements of a head behind the last 16. */
+static void value_tail(float *o, const float *p, const void *v, int64_t e, const nib_attn_shape *shape) {
+    const unsigned char *bytes = v;
+    size_t size = shape->type == NIB_KV_F16 ? 2 : 4;
+    int64_t n = shape->E - e;
+    v16 sum = v16_set1(0.0f);
+    for (int64_t j = shape->lo; j <= shape->hi; j++) {
+        unsigned char row[64] = {0};
+        memcpy(row, bytes + (size_t)(j * shape->E + e) * size, (size_t)n * size);
+        v16 values = size == 2 ? load_kv_f16(row, 0) : load_kv_f32(row, 0);
+        sum = v16_fma(v16_set1(p[j]), values, sum);
+    }
+    v16_store_n(o + e, sum, n);
+}
+
+LANE_OP void value_rows(float *o, int64_t o_stride, const float *p, const void *v, const nib_attn_shape *shape,
+                        int n_rows, load_kv_fn load) {
+    int64_t e = 0;
+    for (; e + 16 * ATTN_PARTS <= shape->E; e += 16 * ATTN_PARTS) {
+        value_tile(o, o_stride, p, v, e, shape, n_rows, ATTN_PARTS, load);
+    }
+    for (; e + 16 <= shape->E; e += 16) {
+        value_tile(o, o_stride, p, v, e, shape, n_rows, 1, load);
+    }
+    for (int r = 0; e < shape->E && r < n_rows; r++) {
+        value_tail(o + o_stride * r, p + NIB_GROUP * r, v, e, shape);
+    }
+}
+
+LANE_OP void group_rows(nib_attn_state *state, float *o, int64_t o_stride, const float *const *q, const void *k,
+                        const void *v, const nib_attn_shape *shape, int n_rows, load_kv_fn load) {
+    _Alignas(64) float s[ATTN_ROWS * NIB_GROUP];
+    score_rows(s, q, k, shape, n_rows, load);
+    for (int r = 0; r < n_rows; r++) {
+        state[r] = weigh(s + NIB_GROUP * r, shape);
+    }
+    value_rows(o, o_stride, s, v, shape, n_rows, load);
+}
+
+LANE_OP void group(nib_attn_state *state, float *o, int64_t o_stride, const float *const *q, int64_t n_q, const void *k,
+                   const void *v, const nib_attn_shape *shape, load_kv_fn load) {
+    int64_t i = 0;
+    for (; i + ATTN_ROWS <= n_q; i += ATTN_ROWS) {
+        group_rows(state + i, o + i * o_stride, o_stride, q + i, k, v, shape, ATTN_ROWS, load);
+    }
+    switch (n_q - i) {
+#define REST_CASE(n)                                                                                                   \
+    case n:                                                                                                            \
+        group_rows(state + i, o + i * o_stride, o_stride, q + i, k, v, shape, n, load);                                \
+        break;
+#if ISA_ATTN_ROWS > 5
+        REST_CASE(5)
+        REST_CASE(4)
+        REST_CASE(3)
+#endif
+#if ISA_ATTN_ROWS > 2
+        REST_CASE(2)
+#endif
+#if ISA_ATTN_ROWS > 1
+        REST_CASE(1)
+#endif
+    default: break;
+    }
+}
+
+static void group_f32(nib_attn_state *state, float *o, int64_t o_stride, const float *const *q, int64_t n_q,
+                      const void *k, const void *v, const nib_attn_shape *shape) {
+    group(state, o, o_stride, q, n_q, k, v, shape, load_kv_f32);
+}
+
+static void group_f16(nib_attn_state *state, float *o, int64_t o_stride, const float *const *q, int64_t n_q,
+                      const void *k, const void *v, const nib_attn_shape *shape) {
+    group(state, o, o_stride, q, n_q, k, v, shape, load_kv_f16);
+}
+
+static void attn_group(nib_attn_state *state, float *o, int64_t o_stride, const float *const *q, int64_t n_q,
+                       const void *k, const void *v, const nib_attn_shape *shape) {
+    if (shape->type == NIB_KV_F16) {
+        group_f16(state, o, o_stride, q, n_q, k, v, shape);
+    } else {
+        group_f32(state, o, o_stride, q, n_q, k, v, shape);
+    }
+}
+
+static void attn_merge(nib_attn_state *running, float *const *sum, const nib_attn_state *group_state, const float *o,
+                       int64_t o_stride, int64_t n_q, int64_t E) {
+    for (int64_t i = 0; i < n_q; i += 16) {
+        int64_t n = lanes_left(n_q, i);
+        float m[16] = {0}, a[16] = {0}, b[16] = {0};
+        for (int64_t r = 0; r < n; r++) {
+            float old = running[i + r].m, new = group_state[i + r].m;
+            m[r] = old > new ? old : new;
+            a[r] = old - m[r];
+            b[r] = new - m[r];
+        }
+        ISA_EXP_ROWS(a, n);
+        ISA_EXP_ROWS(b, n);
+        for (int64_t r = 0; r < n; r++) {
+            nib_attn_state *state = &running[i + r];
+            state->l = scalar_fma(group_state[i + r].l, b[r], state->l * a[r]);
+            state->m = m[r];
+            float *row = sum[i + r];
+            const float *new = o + (i + r) * o_stride;
+            for (int64_t e = 0; e < E; e += 16) {
+                v16 kept = v16_mul(load_part(row, e, E), v16_set1(a[r]));
+                store_part(row, e, E, v16_fma(load_part(new, e, E), v16_set1(b[r]), kept));
+            }
+        }
     }
 }
 
 static void attn_finish(float *sum, float l, int64_t E) {
     scale(sum, 1.0f / l, E);
+}
+
+static void to_f16(uint16_t *y, const float *x, int64_t n) {
+    const v16 high = v16_set1(65504.0f), low = v16_set1(-65504.0f);
+    for (int64_t i = 0; i < n; i += 16) {
+        v16 a = v16_max(low, v16_min(high, load_part(x, i, n))); /* a NaN stays: the second is taken */
+        uint16_t room[16];
+        int64_t left = lanes_left(n, i);
+        v16_store_f16(left == 16 ? y + i : room, a);
+        if (left < 16) {
+            memcpy(y + i, room, (size_t)left * sizeof *y);
+        }
+    }
 }
 
 #endif

@@ -151,6 +151,9 @@ LANE_OP void tiles_of_tokens(const tile_block *b, int n_rows, int64_t t, int n_t
         tile(b, row, t, TILE_ROWS, n_tokens);
     }
     switch (n_rows - row) {
+#if TILE_ROWS > 3
+    case 3: tile(b, row, t, 3, n_tokens); break;
+#endif
 #if TILE_ROWS > 2
     case 2: tile(b, row, t, 2, n_tokens); break;
 #endif

@@ -4,7 +4,9 @@
 
 #include "kernel/tpl_attention.h"
 #include "kernel/tpl_dense.h"
+#include "kernel/tpl_limits.h"
 #include "kernel/tpl_maths.h"
+#include "kernel/tpl_packed.h"
 #include "kernel/tpl_rows.h"
 
 /* A value the compiler cannot know. */
@@ -60,6 +62,8 @@ const nib_kernels ISA_TABLE = {
     .name = ISA_NAME,
     .matmul = matmul,
     .dequantize = dequantize,
+    .quantize = quantize,
+    .packed_matmul = packed_matmul,
     .rmsnorm = rmsnorm,
     .layernorm = layernorm,
     .add = add,
@@ -70,12 +74,16 @@ const nib_kernels ISA_TABLE = {
     .silu = silu,
     .gelu_tanh = gelu_tanh,
     .gelu_erf = gelu_erf,
+    .to_f16 = to_f16,
     .attn_group = attn_group,
     .attn_merge = attn_merge,
     .attn_finish = attn_finish,
     .lse_block = lse_block,
     .exp = exp_row,
     .selfcheck = selfcheck,
+    .limit_f32 = limit_f32,
+    .limit_int8 = limit_int8,
+    .limit_read = limit_read,
 };
 
 #endif

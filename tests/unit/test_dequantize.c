@@ -49,7 +49,7 @@ static void check_line(const char *name, const char *bytes, const char *weights)
     for (int i = 0; i < N; i++) {
         want[i] = number(&weights, 8);
     }
-    nib_matrix w = {row, 1, N, len, type_of(name)};
+    nib_matrix w = {.data = row, .rows = 1, .cols = N, .row_bytes = len, .dtype = type_of(name)};
     for (size_t i = 0; nib_kernels_name(i) != NULL; i++) {
         const nib_kernels *kernels = nib_kernels_find(nib_kernels_name(i));
         float got[N];
