@@ -30,13 +30,14 @@ typedef struct nib_model_info {
     size_t weight_bytes;       /* bytes of the weights as stored */
     const char *cpu;           /* the instruction set in use */
     int compute;               /* NIB_COMPUTE_* */
+    int cache_type;            /* NIB_CACHE_TYPE_*: what "auto" is for a session on this model */
 } nib_model_info;
 
 /** What opening a file and decoding would take, in bytes. */
 typedef struct nib_model_memory {
     uint32_t size;       /* sizeof(nib_model_memory), set by the caller */
     size_t weights;      /* mapped from the file */
-    size_t resident;     /* allocated by opening it: tables and tokenizer, an upper bound */
+    size_t resident;     /* allocated by opening it: packed weights, tables and tokenizer, an upper bound */
     size_t kv_per_token; /* KV cache of one token */
     size_t session;      /* work area of one session without its KV cache */
 } nib_model_memory;
@@ -125,7 +126,7 @@ NIB_API nib_status nib_model_get_info(nib_model_info *info, const nib_model *mod
 /** The model's tokenizer, borrowed while the model lives; NULL when it has none. */
 NIB_API const nib_tokenizer *nib_model_tokenizer(const nib_model *model);
 
-/** What opening `path` would take, without opening it: only the head of the file is read.
+/** What opening `path` with the default options would take, without opening it: only the head of the file is read.
  *
  *  Returns as nib_model_open.
  */

@@ -25,28 +25,31 @@ enum { NIB_CPU_AUTO = 0, NIB_CPU_BASE = 1, NIB_CPU_AVX2 = 2, NIB_CPU_AVX512 = 3,
 /** How a model is opened. */
 typedef struct nib_model_options {
     uint32_t size; /* sizeof(nib_model_options), set by the INIT macro */
-    /* Arithmetic of the weight products: exact (binary32 on the dequantised weights) or fast (int8 activations).
-       Default exact. Source: nib. */
+    /* Arithmetic of the products with quantised weights: exact (binary32 on the dequantised weights) or fast
+       (activations rounded to int8 in blocks of 32); other weights are computed in binary32 in both. Default exact.
+       Source: nib. */
     int compute;
     /* Instruction set of the kernels; the results are the same bits on each; auto takes NIB_CPU, else the best.
        Default auto. Source: nib. */
     int cpu;
 } nib_model_options;
 
-#define NIB_MODEL_OPTIONS_INIT { (uint32_t)sizeof(nib_model_options), 0, 0 }
+#define NIB_MODEL_OPTIONS_INIT { (uint32_t)sizeof(nib_model_options), 1, 0 }
 
 enum { NIB_CACHE_DYNAMIC = 0, NIB_CACHE_STATIC = 1, NIB_CACHE_NONE = 2 };
-enum { NIB_CACHE_TYPE_F32 = 0, NIB_CACHE_TYPE_F16 = 1, NIB_CACHE_TYPE_Q8_0 = 2 };
+enum { NIB_CACHE_TYPE_AUTO = 0, NIB_CACHE_TYPE_F32 = 1, NIB_CACHE_TYPE_F16 = 2, NIB_CACHE_TYPE_Q8_0 = 3 };
 
 /** How a session computes. None of these changes a result but cache_type. */
 typedef struct nib_session_options {
     uint32_t size; /* sizeof(nib_session_options), set by the INIT macro */
-    /* Threads that compute; this version computes with one. Default unset, 1 to 256. Source: llama.cpp -t. */
+    /* Threads that compute; unset: as many as this process has processors, by affinity, cgroup quota and physical
+       cores; the results are the same bits for each. Default unset, 1 to 256. Source: llama.cpp -t. */
     int64_t threads;
     /* KV cache: dynamic grows by pages, static takes max_cache_len at once, none encodes the whole text at each
        step. Default dynamic. Source: lucid use_cache, cache_implementation. */
     int cache;
-    /* Element type of the KV cache. Default f32. Source: llama.cpp --cache-type-k. */
+    /* Element type of the KV cache; it changes the results; auto: f16 with compute fast, f32 with exact. Default
+       auto. Source: llama.cpp --cache-type-k. */
     int cache_type;
     /* Room of the static cache in tokens; refused with another kind of cache. Default unset, 1 to 2147483647.
        Source: lucid max_cache_len. */

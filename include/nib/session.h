@@ -20,11 +20,12 @@ typedef struct nib_session_stats {
     size_t cache_bytes;      /* memory of the KV cache now */
 } nib_session_stats;
 
-/** Start a session on a model. The model stays alive as long as the session.
+/** Start a session on a model. The model stays alive as long as the session. It starts the threads that options->threads
+ *  asks for, less the caller's own; they sleep between calls and end with the session.
  *
  *  options  NULL for the defaults
  *
- *  Returns NIB_OK; NIB_EINVAL (an option); NIB_EUNSUPPORTED (an option of a later version); NIB_ENOMEM.
+ *  Returns NIB_OK; NIB_EINVAL (an option); NIB_EUNSUPPORTED (an option of a later version); NIB_ENOMEM (memory or threads).
  */
 NIB_API nib_status nib_session_new(nib_session **out, nib_model *model, const nib_session_options *options,
                                    nib_error *err);

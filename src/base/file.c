@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -42,6 +43,14 @@ nib_status nib_map_file(nib_mapping *out, const char *path, nib_error *err) {
 close_fd:
     (void)close(fd);
     return status;
+}
+
+void nib_mapping_drop(const void *data, size_t len) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)data + page - 1) / page * page, end = ((uintptr_t)data + len) / page * page;
+    if (begin < end) {
+        (void)madvise((void *)begin, end - begin, MADV_DONTNEED); /* a wish */
+    }
 }
 
 void nib_unmap_file(nib_mapping *mapping) {

@@ -14,6 +14,11 @@ typedef struct nib_mapping {
 
 /* Map a regular file. NIB_EIO names path and reason. */
 nib_status nib_map_file(nib_mapping *out, const char *path, nib_error *err);
+
+/* Gives back the memory of the whole pages in data [len], a part of a mapping; they are read from the file again when they
+ * are looked at. */
+void nib_mapping_drop(const void *data, size_t len);
+
 void nib_unmap_file(nib_mapping *mapping);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static atomic_size_t alloc_count;
 static atomic_size_t fail_at;
@@ -105,6 +106,23 @@ void *nib_alloc_aligned(size_t n, size_t size_bytes) {
         return NULL;
     }
     return memset(array, 0, size);
+}
+
+void *nib_alloc_large(size_t size_bytes) {
+    enum { HUGE = 2 << 20 };
+    void *array = NULL;
+    if (size_bytes > SIZE_MAX - HUGE || refused(size_bytes)) {
+        return NULL;
+    }
+    bool huge = size_bytes >= HUGE;
+    size_t unit = huge ? HUGE : 64, size = (size_bytes + unit - 1) / unit * unit;
+    if (posix_memalign(&array, unit, size == 0 ? unit : size) != 0) {
+        return NULL;
+    }
+    if (huge) {
+        (void)madvise(array, size, MADV_HUGEPAGE); /* a wish: not every kernel has them */
+    }
+    return array;
 }
 
 void *nib_realloc(void *array, size_t n, size_t size_bytes) {

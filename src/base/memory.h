@@ -23,6 +23,10 @@ void *nib_alloc_zero(size_t n, size_t size_bytes);
 /* The same, aligned to 64 bytes and filled with 0; freed with nib_free like the others. */
 void *nib_alloc_aligned(size_t n, size_t size_bytes);
 
+/* Uninitialised bytes for what is large and read again and again: aligned to 64 bytes, in huge pages from 2 MiB on
+ * where the system has them; freed with nib_free. */
+void *nib_alloc_large(size_t size_bytes);
+
 /* Grows or shrinks; on failure NULL, and array stays as it was. */
 void *nib_realloc(void *array, size_t n, size_t size_bytes);
 

@@ -217,10 +217,6 @@ static nib_status check_session(const nib_session_options *options, nib_error *e
         return nib_fail(err, NIB_EINVAL, "max_cache_len: %lld, expected only with cache static",
                         (long long)options->max_cache_len);
     }
-    if (options->threads != NIB_UNSET && options->threads > 1) {
-        return nib_fail(err, NIB_EUNSUPPORTED, "threads: %lld, more than 1 comes in a later version",
-                        (long long)options->threads);
-    }
     return NIB_OK;
 }
 

@@ -65,7 +65,6 @@ static int find_engine(engine *out) {
     nib_model *model;
     nib_error err;
     nib_model_info info = {.size = (uint32_t)sizeof info};
-    const nib_session_options session = NIB_SESSION_OPTIONS_INIT;
     if (nib_model_random(&model, "llama-tiny", NULL, 0, NULL, &err) != NIB_OK) {
         return nib_cli_fail_open(&err);
     }
@@ -76,7 +75,7 @@ static int find_engine(engine *out) {
     }
     (void)snprintf(out->cpu, sizeof out->cpu, "%s", info.cpu);
     out->compute = option_word(&out->n_compute, "compute", info.compute);
-    out->cache_type = option_word(&out->n_cache_type, "cache_type", session.cache_type);
+    out->cache_type = option_word(&out->n_cache_type, "cache_type", info.cache_type);
 free_model:
     nib_model_free(model);
     return code;

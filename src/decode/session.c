@@ -3,9 +3,19 @@
 
 #include <string.h>
 
+#include "base/cpu_count.h"
 #include "base/fpenv.h"
 #include "base/memory.h"
 #include "base/options.h"
+
+/* As many as asked for; those of a custom model are the caller's. */
+static nib_status start_threads(nib_session *session, nib_error *err) {
+    int64_t threads = session->options.threads == NIB_UNSET ? nib_cpu_count() : session->options.threads;
+    if (threads == 1 || nib_model_is_custom(session->model)) {
+        return NIB_OK;
+    }
+    return nib_pool_new(&session->pool, (int)threads, err);
+}
 
 nib_status nib_session_new(nib_session **out, nib_model *model, const nib_session_options *options, nib_error *err) {
     nib_session_options taken = NIB_SESSION_OPTIONS_INIT;
@@ -25,7 +35,12 @@ nib_status nib_session_new(nib_session **out, nib_model *model, const nib_sessio
     session->options = taken;
     session->stats.size = sizeof session->stats;
     atomic_init(&session->cancel, 0);
-    nib_kv_init(&session->kv, &model->config);
+    nib_kv_init(&session->kv, &model->config, nib_model_kv_type(model, taken.cache_type));
+    nib_status status = start_threads(session, err);
+    if (status != NIB_OK) {
+        nib_free(session);
+        return status;
+    }
     nib_model_retain(model);
     *out = session;
     return NIB_OK;
@@ -35,6 +50,7 @@ void nib_session_free(nib_session *session) {
     if (session == NULL) {
         return;
     }
+    nib_pool_free(session->pool);
     nib_kv_free(&session->kv);
     nib_work_free(&session->work);
     nib_free(session->rows);
@@ -70,9 +86,10 @@ static nib_status reserve(nib_session *session, size_t rows, size_t end, nib_err
         return nib_fail_memory(err, rows * sizeof session->rows[0], "the rows of a pass");
     }
     if (!nib_kv_reserve(&session->kv, (int64_t)end)) {
-        return nib_fail_memory(err, end * nib_config_kv_bytes(&session->model->config), "the KV cache");
+        size_t bytes = nib_config_kv_elements(&session->model->config) * nib_kv_type_bytes(session->kv.type);
+        return nib_fail_memory(err, end * bytes, "the KV cache");
     }
-    return nib_work_reserve(&session->work, &session->model->config, (int64_t)rows, err);
+    return NIB_OK;
 }
 
 /* Encode tokens n .. end-1 of `tokens` in one pass. */
@@ -89,9 +106,15 @@ static nib_status encode(float *logits, nib_session *session, const int32_t *tok
         float *wanted = pos >= first ? logits + (pos - first) * (size_t)model->config.V : NULL;
         session->rows[i] = (nib_forward_row){tokens[pos], (int64_t)pos, &session->kv, wanted};
     }
-    nib_forward_context context = {&model->config, &model->weights, model->kernels, &session->work, &session->cancel};
-    if (!nib_forward(&context, session->rows, (int64_t)n)) {
-        return fail_cancelled(session, err);
+    nib_forward_context context = {.config = &model->config,
+                                   .weights = &model->weights,
+                                   .kernels = model->kernels,
+                                   .pool = session->pool,
+                                   .work = &session->work,
+                                   .cancel = &session->cancel};
+    status = nib_forward(&context, session->rows, (int64_t)n, err);
+    if (status != NIB_OK) {
+        return status == NIB_ECANCELLED ? fail_cancelled(session, err) : status;
     }
     /* nib_session_step gives the timeline itself. */
     memmove(session->tokens + session->n, tokens + session->n, n * sizeof tokens[0]);

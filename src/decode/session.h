@@ -14,6 +14,7 @@ struct nib_session {
     int32_t *tokens; /* [n] the timeline, as far as the cache holds it */
     size_t n, cap;
     nib_kv kv;
+    nib_pool *pool; /* NULL: the caller's thread alone */
     nib_work work;
     nib_forward_row *rows; /* [cap_rows] of one pass */
     size_t cap_rows;

@@ -240,6 +240,10 @@ free_gguf:
     return status;
 }
 
+bool nib_gguf_is_mapped(const nib_gguf *gguf) {
+    return gguf->parts != NULL;
+}
+
 void nib_gguf_free(nib_gguf *gguf) {
     if (gguf == NULL) {
         return;

@@ -32,6 +32,9 @@ nib_status nib_gguf_open(nib_gguf **out, const char *path, nib_error *err);
 /* The same for a file that lies in memory; data [len] stays the caller's. A split one is NIB_EUNSUPPORTED. */
 nib_status nib_gguf_open_memory(nib_gguf **out, const void *data, size_t len, nib_error *err);
 
+/* Whether the tensors lie in mapped files (not in the caller's memory). */
+bool nib_gguf_is_mapped(const nib_gguf *gguf);
+
 void nib_gguf_free(nib_gguf *gguf);
 
 uint32_t nib_gguf_version(const nib_gguf *gguf);

@@ -29,8 +29,8 @@ bool nib_config_is_global(const nib_config *config, int64_t layer) {
     return period == 0 || config->window == 0 || (layer + 1) % period == 0;
 }
 
-size_t nib_config_kv_bytes(const nib_config *config) {
-    return (size_t)(config->L * config->K * config->E * 2) * sizeof(float);
+size_t nib_config_kv_elements(const nib_config *config) {
+    return (size_t)(config->L * config->K * config->E * 2);
 }
 
 /* Keys of an architecture are "<name>.<rest>". */

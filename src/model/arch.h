@@ -74,7 +74,7 @@ nib_status nib_config_check(const nib_config *config, nib_status code, nib_error
 /* Whether layer i sees all keys. */
 bool nib_config_is_global(const nib_config *config, int64_t layer);
 
-/* Bytes of KV cache for one token. */
-size_t nib_config_kv_bytes(const nib_config *config);
+/* Elements of K and V for one token. */
+size_t nib_config_kv_elements(const nib_config *config);
 
 #endif

@@ -4,12 +4,13 @@
 
 #include <stdatomic.h>
 
+#include "base/pool.h"
 #include "model/kv.h"
 #include "model/weights.h"
 #include "model/work.h"
 
-/* One token of the list. Tokens of one timeline stand in increasing position; those before it are in its cache or
- * earlier in the list. */
+/* One token of the list. Tokens of one timeline stand together, in increasing position; those before them are in its
+ * cache. */
 typedef struct nib_forward_row {
     int32_t token;
     int64_t pos;
@@ -22,11 +23,13 @@ typedef struct nib_forward_context {
     const nib_config *config;
     const nib_weights *weights;
     const nib_kernels *kernels;
-    nib_work *work;           /* has room for the rows */
+    nib_pool *pool;           /* NULL: one thread */
+    nib_work *work;           /* nib_forward makes room in it */
     const atomic_int *cancel; /* ends the pass between layers when not 0 */
 } nib_forward_context;
 
-/* Returns false when it was cancelled: the cache beyond what was there before is then undefined. */
-bool nib_forward(const nib_forward_context *context, const nib_forward_row *rows, int64_t n);
+/* Returns NIB_OK; NIB_ECANCELLED (err has no text) or NIB_ENOMEM: the cache beyond what was there before is then
+ * undefined. */
+nib_status nib_forward(const nib_forward_context *context, const nib_forward_row *rows, int64_t n, nib_error *err);
 
 #endif

@@ -4,13 +4,16 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "kernel/kernel.h"
 
-void nib_kv_init(nib_kv *kv, const nib_config *config) {
-    *kv = (nib_kv){.config = config};
+void nib_kv_init(nib_kv *kv, const nib_config *config, nib_kv_type type) {
+    *kv = (nib_kv){.config = config, .type = type};
 }
 
-static size_t page_floats(const nib_kv *kv) {
+size_t nib_kv_type_bytes(nib_kv_type type) {
+    return type == NIB_KV_F16 ? sizeof(uint16_t) : sizeof(float);
+}
+
+static size_t page_elements(const nib_kv *kv) {
     return (size_t)(kv->config->K * kv->config->E) * 2 * NIB_GROUP;
 }
 
@@ -38,7 +41,7 @@ static bool add_page(nib_kv *kv) {
         kv->pages[page * L + layer] = NULL;
     }
     for (size_t layer = 0; layer < L; layer++) {
-        kv->pages[page * L + layer] = nib_alloc_aligned(page_floats(kv), sizeof(float));
+        kv->pages[page * L + layer] = nib_alloc_aligned(page_elements(kv), nib_kv_type_bytes(kv->type));
         if (kv->pages[page * L + layer] == NULL) {
             free_page(kv, page);
             return false;
@@ -65,20 +68,21 @@ bool nib_kv_reserve(nib_kv *kv, int64_t n) {
 }
 
 size_t nib_kv_bytes(const nib_kv *kv) {
-    return kv->n_pages * (size_t)kv->config->L * page_floats(kv) * sizeof(float);
+    return kv->n_pages * (size_t)kv->config->L * page_elements(kv) * nib_kv_type_bytes(kv->type);
 }
 
-float *nib_kv_keys(const nib_kv *kv, int64_t layer, int64_t head, int64_t group) {
-    return kv->pages[group * kv->config->L + layer] + head * 2 * kv->config->E * NIB_GROUP;
+void *nib_kv_keys(const nib_kv *kv, int64_t layer, int64_t head, int64_t group) {
+    size_t at = (size_t)(head * 2 * kv->config->E * NIB_GROUP) * nib_kv_type_bytes(kv->type);
+    return kv->pages[group * kv->config->L + layer] + at;
 }
 
-float *nib_kv_values(const nib_kv *kv, int64_t layer, int64_t head, int64_t group) {
-    return nib_kv_keys(kv, layer, head, group) + kv->config->E * NIB_GROUP;
+void *nib_kv_values(const nib_kv *kv, int64_t layer, int64_t head, int64_t group) {
+    size_t keys = (size_t)(kv->config->E * NIB_GROUP) * nib_kv_type_bytes(kv->type);
+    return (unsigned char *)nib_kv_keys(kv, layer, head, group) + keys;
 }
 
-void nib_kv_store(nib_kv *kv, int64_t layer, int64_t pos, const float *k, const float *v) {
-    int64_t E = kv->config->E;
-    int64_t slot = pos % NIB_GROUP;
+static void store_f32(nib_kv *kv, int64_t layer, int64_t pos, const float *k, const float *v) {
+    int64_t E = kv->config->E, slot = pos % NIB_GROUP;
     for (int64_t head = 0; head < kv->config->K; head++) {
         float *keys = nib_kv_keys(kv, layer, head, pos / NIB_GROUP);
         float *values = nib_kv_values(kv, layer, head, pos / NIB_GROUP);
@@ -86,5 +90,31 @@ void nib_kv_store(nib_kv *kv, int64_t layer, int64_t pos, const float *k, const 
             keys[e * NIB_GROUP + slot] = k[head * E + e];
         }
         memcpy(values + slot * E, v + head * E, (size_t)E * sizeof(float));
+    }
+}
+
+static void store_f16(nib_kv *kv, const nib_kernels *kernels, int64_t layer, int64_t pos, const float *k,
+                      const float *v) {
+    int64_t E = kv->config->E, slot = pos % NIB_GROUP;
+    for (int64_t head = 0; head < kv->config->K; head++) {
+        uint16_t *keys = nib_kv_keys(kv, layer, head, pos / NIB_GROUP);
+        uint16_t *values = nib_kv_values(kv, layer, head, pos / NIB_GROUP);
+        for (int64_t done = 0; done < E; done += 64) {
+            uint16_t part[64];
+            int64_t n = E - done < 64 ? E - done : 64;
+            kernels->to_f16(part, k + head * E + done, n);
+            for (int64_t e = 0; e < n; e++) {
+                keys[(done + e) * NIB_GROUP + slot] = part[e];
+            }
+        }
+        kernels->to_f16(values + slot * E, v + head * E, E);
+    }
+}
+
+void nib_kv_store(nib_kv *kv, const nib_kernels *kernels, int64_t layer, int64_t pos, const float *k, const float *v) {
+    if (kv->type == NIB_KV_F16) {
+        store_f16(kv, kernels, layer, pos, k, v);
+    } else {
+        store_f32(kv, layer, pos, k, v);
     }
 }

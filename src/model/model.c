@@ -1,6 +1,7 @@
 /* Models: opening files, memory, random and custom ones, and what they say of themselves. */
 #include "model/model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,18 @@ void nib_model_free(nib_model *model) {
     nib_free(model);
 }
 
+/* ", base, avx2": the rungs of this machine. */
+static const char *names_here(char *text, size_t room) {
+    size_t len = 0;
+    text[0] = '\0';
+    for (size_t i = 0; nib_kernels_name(i) != NULL; i++) {
+        if (nib_kernels_find(nib_kernels_name(i)) != NULL && len < room) {
+            len += (size_t)snprintf(text + len, room - len, ", %s", nib_kernels_name(i));
+        }
+    }
+    return text;
+}
+
 /* The rung that the option names, else NIB_CPU, else the best. */
 static nib_status choose_kernels(const nib_kernels **kernels, const nib_model_options *options, nib_error *err) {
     const char *name = "auto";
@@ -51,10 +64,9 @@ static nib_status choose_kernels(const nib_kernels **kernels, const nib_model_op
     }
     *kernels = nib_kernels_find(name);
     if (*kernels == NULL) {
-        return nib_fail(err, NIB_EINVAL,
-                        "%s: \"%s\", expected an instruction set that this machine has: auto, "
-                        "base%s",
-                        origin, name, nib_kernels_find("avx2") != NULL ? ", avx2" : "");
+        char there[128];
+        return nib_fail(err, NIB_EINVAL, "%s: \"%s\", expected an instruction set that this machine has: auto%s",
+                        origin, name, names_here(there, sizeof there));
     }
     if (!nib_kernels_selfcheck(*kernels)) {
         return nib_fail(err, NIB_ECHECK,
@@ -86,9 +98,13 @@ static nib_status finish_file(nib_model **out, nib_gguf *gguf, const nib_model_o
         return nib_fail_memory(err, sizeof *model, "a model");
     }
     model->gguf = gguf;
+    model->compute = options->compute;
     nib_status status = choose_kernels(&model->kernels, options, err);
     status = status != NIB_OK ? status : nib_config_read(&model->config, gguf, err);
     status = status != NIB_OK ? status : nib_weights_bind(&model->weights, &model->config, gguf, model->kernels, err);
+    if (status == NIB_OK && options->compute == NIB_COMPUTE_FAST) {
+        status = nib_weights_pack(&model->weights, &model->config, nib_gguf_is_mapped(gguf), err);
+    }
     status = status != NIB_OK ? status : nib_vocab_load(model, err);
     if (status != NIB_OK) {
         nib_model_free(model);
@@ -108,6 +124,7 @@ static nib_status finish_random(nib_model **out, const nib_random_spec *spec, co
         return nib_fail_memory(err, sizeof *model, "a model");
     }
     model->config = spec->config;
+    model->compute = options->compute;
     nib_status status = choose_kernels(&model->kernels, options, err);
     status =
         status != NIB_OK ? status : nib_weights_random(&model->weights, &model->config, spec->tied, spec->seed, err);
@@ -200,6 +217,13 @@ nib_status nib_model_random(nib_model **out, const char *name, const char *overr
     nib_status status = make_random(out, name, overrides, seed, options, err);
     nib_fp_leave(saved);
     return status;
+}
+
+nib_kv_type nib_model_kv_type(const nib_model *model, int cache_type) {
+    if (cache_type == NIB_CACHE_TYPE_AUTO) {
+        return model->compute == NIB_COMPUTE_FAST ? NIB_KV_F16 : NIB_KV_F32;
+    }
+    return cache_type == NIB_CACHE_TYPE_F16 ? NIB_KV_F16 : NIB_KV_F32;
 }
 
 bool nib_model_is_custom(const nib_model *model) {
@@ -299,7 +323,9 @@ nib_status nib_model_get_info(nib_model_info *info, const nib_model *model, nib_
         .n_params = model->weights.n_params,
         .weight_bytes = model->weights.bytes,
         .cpu = model->kernels->name,
-        .compute = NIB_COMPUTE_EXACT,
+        .compute = model->compute,
+        .cache_type =
+            nib_model_kv_type(model, NIB_CACHE_TYPE_AUTO) == NIB_KV_F16 ? NIB_CACHE_TYPE_F16 : NIB_CACHE_TYPE_F32,
     };
     return NIB_OK;
 }
@@ -309,13 +335,13 @@ const nib_tokenizer *nib_model_tokenizer(const nib_model *model) {
 }
 
 /* Rows that the default prefill_chunk makes; room for what does not grow with the file. */
-enum { DEFAULT_CHUNK = 256, OBJECT_BYTES = 16384 };
+enum { DEFAULT_CHUNK = 256, OBJECT_BYTES = 16384, ALIGNMENT = 4 << 20 };
 
 static void estimate_config(nib_model_memory *memory, const nib_config *config) {
     size_t logits = (size_t)config->V * sizeof(float);
-    memory->kv_per_token = nib_config_kv_bytes(config);
+    memory->kv_per_token = nib_config_kv_elements(config) * nib_kv_type_bytes(NIB_KV_F16);
     (void)nib_work_bytes(&memory->session, config, DEFAULT_CHUNK);
-    memory->session += 4 * logits;
+    memory->session += 4 * logits + nib_work_group_floats(config) * sizeof(float);
 }
 
 /* What the file's tables become: texts, types, scores and merges with their hashes, about twice their size. */
@@ -338,10 +364,13 @@ static nib_status estimate_file(nib_model_memory *memory, const char *path, nib_
     }
     status = nib_config_read(&config, gguf, err);
     if (status == NIB_OK) {
+        size_t tiles = ALIGNMENT;
         for (size_t i = 0; i < nib_gguf_n_tensors(gguf); i++) {
-            memory->weights += nib_gguf_tensor(gguf, i)->size_bytes;
+            const nib_tensor *tensor = nib_gguf_tensor(gguf, i);
+            memory->weights += tensor->size_bytes;
+            tiles += nib_weights_tile_bytes((nib_dtype)tensor->type, (int64_t)tensor->dims[1], (int64_t)tensor->dims[0]);
         }
-        memory->resident = table_bytes(gguf) + nib_weights_table_bytes(&config) + OBJECT_BYTES;
+        memory->resident = tiles + table_bytes(gguf) + nib_weights_table_bytes(&config) + OBJECT_BYTES;
         estimate_config(memory, &config);
     }
     nib_gguf_free(gguf);

@@ -15,6 +15,7 @@ struct nib_model {
     nib_config config;        /* of a custom model only V and context */
     nib_weights weights;
     const nib_kernels *kernels;
+    int compute;             /* NIB_COMPUTE_* */
     nib_custom_model custom; /* forward and step NULL when it is none */
     char *name;
     char *chat_template; /* NULL: none */
@@ -23,6 +24,9 @@ struct nib_model {
     size_t n_end_ids;
     bool add_start;
 };
+
+/* The element type of a session's cache by its option: auto is f16 with compute fast, f32 with exact. */
+nib_kv_type nib_model_kv_type(const nib_model *model, int cache_type);
 
 bool nib_model_is_custom(const nib_model *model);
 

@@ -179,9 +179,9 @@ static float *fill(filler *f, int64_t n, float centre, float width) {
 static nib_matrix fill_matrix(filler *f, int64_t rows, int64_t cols) {
     float ratio = 3.0f / (float)cols;
     float width = __builtin_sqrtf(ratio);
-    nib_matrix matrix = {NULL, rows, cols, (size_t)cols * sizeof(float), NIB_F32};
-    matrix.data = fill(f, rows * cols, 0.0f, width);
-    return matrix;
+    const float *data = fill(f, rows * cols, 0.0f, width);
+    return (nib_matrix){
+        .data = data, .rows = rows, .cols = cols, .row_bytes = (size_t)cols * sizeof *data, .dtype = NIB_F32};
 }
 
 static nib_linear fill_linear(filler *f, int64_t rows, int64_t cols, bool bias) {

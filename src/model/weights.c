@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
+#include "kernel/pack.h"
 
 typedef struct binder {
     nib_weights *weights;
@@ -176,7 +178,91 @@ nib_status nib_weights_bind(nib_weights *weights, const nib_config *config, cons
     return b.status;
 }
 
+/* ---- Packing. */
+
+enum { LINEARS = 7 };
+
+static void linears_of(nib_linear *linears[LINEARS], nib_layer *layer) {
+    nib_linear *all[LINEARS] = {&layer->q, &layer->k, &layer->v, &layer->o, &layer->gate, &layer->up, &layer->down};
+    memcpy(linears, all, sizeof all);
+}
+
+size_t nib_weights_tile_bytes(nib_dtype dtype, int64_t rows, int64_t cols) {
+    size_t bytes = nib_packs(dtype) ? nib_strip_bytes(dtype, cols) * (size_t)nib_strips(rows) : 0;
+    return (bytes + 63) / 64 * 64;
+}
+
+/* Bytes of the tiles of a matrix, a multiple of 64; 0 when it is not packed. */
+static size_t tile_bytes(const nib_matrix *w) {
+    return w->data == NULL ? 0 : nib_weights_tile_bytes(w->dtype, w->rows, w->cols);
+}
+
+static size_t all_tile_bytes(const nib_weights *weights, const nib_config *config) {
+    bool tied = weights->head.w.data == weights->embedding.data;
+    size_t bytes = tile_bytes(&weights->embedding) + (tied ? 0 : tile_bytes(&weights->head.w));
+    for (int64_t i = 0; i < config->L; i++) {
+        nib_linear *linears[LINEARS];
+        linears_of(linears, &weights->layers[i]);
+        for (int j = 0; j < LINEARS; j++) {
+            bytes += tile_bytes(&linears[j]->w);
+        }
+    }
+    return bytes;
+}
+
+/* Packs w into the tiles at *at and moves *at behind them. In steps, so that the file's pages and the tiles made from them
+ * are not both there at once. */
+static void pack_matrix(nib_matrix *w, unsigned char **at, bool mapped) {
+    enum { STEP_BYTES = 8 << 20 };
+    size_t bytes = tile_bytes(w), strip_bytes = nib_strip_bytes(w->dtype, w->cols), done = 0;
+    if (bytes == 0) {
+        return;
+    }
+    const unsigned char *source = w->data;
+    for (int64_t strip = 0; strip < nib_strips(w->rows); strip++) {
+        nib_pack_strip(*at + (size_t)strip * strip_bytes, w, strip);
+        int64_t rows = (strip + 1) * NIB_STRIP < w->rows ? (strip + 1) * NIB_STRIP : w->rows;
+        size_t read = (size_t)rows * w->row_bytes;
+        if (mapped && (read - done >= STEP_BYTES || rows == w->rows)) {
+            nib_mapping_drop(source + done, read - done);
+            done = read;
+        }
+    }
+    w->data = *at;
+    w->packed = true;
+    *at += bytes;
+}
+
+nib_status nib_weights_pack(nib_weights *weights, const nib_config *config, bool mapped, nib_error *err) {
+    size_t bytes = all_tile_bytes(weights, config);
+    if (bytes == 0) {
+        return NIB_OK;
+    }
+    weights->tiles = nib_alloc_large(bytes);
+    if (weights->tiles == NULL) {
+        return nib_fail_memory(err, bytes, "packed weights");
+    }
+    weights->tiles_bytes = bytes;
+    unsigned char *at = weights->tiles;
+    bool tied = weights->head.w.data == weights->embedding.data;
+    for (int64_t i = 0; i < config->L; i++) {
+        nib_linear *linears[LINEARS];
+        linears_of(linears, &weights->layers[i]);
+        for (int j = 0; j < LINEARS; j++) {
+            pack_matrix(&linears[j]->w, &at, mapped);
+        }
+    }
+    pack_matrix(&weights->embedding, &at, mapped);
+    if (tied) {
+        weights->head.w = weights->embedding;
+    } else {
+        pack_matrix(&weights->head.w, &at, mapped);
+    }
+    return NIB_OK;
+}
+
 void nib_weights_free(nib_weights *weights) {
+    nib_free(weights->tiles);
     nib_free(weights->layers);
     nib_free(weights->vectors);
     *weights = (nib_weights){0};

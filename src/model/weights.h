@@ -1,5 +1,5 @@
-/* The weights of a model, found by name and checked by shape. Matrices stay where they are (mapped); vectors (norms and
- * biases) are copied to binary32. */
+/* The weights of a model, found by name and checked by shape. Matrices stay where they are (mapped), or are packed into
+ * tiles; vectors (norms and biases) are copied to binary32. */
 #ifndef NIB_MODEL_WEIGHTS_H
 #define NIB_MODEL_WEIGHTS_H
 
@@ -33,6 +33,8 @@ typedef struct nib_weights {
     nib_layer *layers;    /* [L] */
     float *vectors;       /* all norms and biases, and of a random model the matrices */
     size_t n_vectors, cap_vectors;
+    unsigned char *tiles; /* of all packed matrices; NULL: none is */
+    size_t tiles_bytes;
     int64_t n_params;
     size_t bytes; /* of all tensors as stored */
 } nib_weights;
@@ -41,6 +43,14 @@ typedef struct nib_weights {
  * NIB_EUNSUPPORTED (a type without kernels); NIB_ENOMEM. */
 nib_status nib_weights_bind(nib_weights *weights, const nib_config *config, const nib_gguf *gguf,
                             const nib_kernels *kernels, nib_error *err);
+
+/* Pack every quantised matrix that products read, for compute=fast; what is packed is no longer read where it was.
+ * mapped: the matrices lie in mapped files, whose memory is given back on the way. Returns NIB_OK; NIB_ENOMEM: nothing is
+ * packed. */
+nib_status nib_weights_pack(nib_weights *weights, const nib_config *config, bool mapped, nib_error *err);
+
+/* What packing a tensor of `rows` rows takes, 0 when it is not packed. */
+size_t nib_weights_tile_bytes(nib_dtype dtype, int64_t rows, int64_t cols);
 
 /* Bytes that binding allocates: norms, biases and the table of layers. */
 size_t nib_weights_table_bytes(const nib_config *config);

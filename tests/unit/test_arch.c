@@ -93,7 +93,7 @@ static void a_gemma3_head_is_read(void **state) {
     assert_string_equal(c.arch->name, "gemma3");
     assert_true(c.rope_base == 12345.0 && c.eps == 0.5f);
     assert_true(c.q_scale == 1.0f / __builtin_sqrtf(8.0f));
-    assert_int_equal(nib_config_kv_bytes(&c), 12 * 2 * 8 * 2 * 4);
+    assert_int_equal(nib_config_kv_elements(&c), 12 * 2 * 8 * 2);
     for (int64_t i = 0; i < 12; i++) {
         assert_int_equal(nib_config_is_global(&c, i), i == 5 || i == 11);
     }

@@ -161,6 +161,7 @@ static uint64_t hash_of(const char *path, int cpu, size_t n) {
     nib_error err;
     const int32_t prompt[] = {1, 2, 3};
     options.cpu = cpu;
+    options.compute = NIB_COMPUTE_EXACT; /* a cache of binary32 */
     must(nib_model_open(&model, path, &options, &err), &err);
     nib_session *session = new_session(model);
     generate.do_sample = NIB_DO_SAMPLE_NO;
@@ -179,10 +180,6 @@ static uint64_t hash_of(const char *path, int cpu, size_t n) {
     nib_session_free(session);
     nib_model_free(model);
     return hash;
-}
-
-static bool has_avx2(void) {
-    return nib_kernels_find("avx2") != NULL;
 }
 
 static const struct {
@@ -204,7 +201,10 @@ static void what_a_seed_writes_stays_the_same_on_every_rung(void **state) {
     (void)state;
     bool same = true;
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
-        for (int cpu = NIB_CPU_BASE; cpu <= (has_avx2() ? NIB_CPU_AVX2 : NIB_CPU_BASE); cpu++) {
+        for (int cpu = NIB_CPU_BASE; nib_kernels_name((size_t)cpu - 1) != NULL; cpu++) {
+            if (nib_kernels_find(nib_kernels_name((size_t)cpu - 1)) == NULL) {
+                continue;
+            }
             uint64_t hash = hash_of(kept[i].path, cpu, kept[i].n);
             if (hash != kept[i].hash) {
                 print_error("%s, cpu %d: 0x%016" PRIx64 ", kept 0x%016" PRIx64 "\n", kept[i].path, cpu, hash,
@@ -289,7 +289,7 @@ static void its_bytes_are_what_the_estimate_says(void **state) {
         assert_int_equal(info.weight_bytes, (size_t)info.n_params * sizeof(float));
         assert_true(info.weight_bytes <= memory.weights && memory.weights <= 2 * info.weight_bytes);
         assert_true(model->weights.n_vectors <= model->weights.cap_vectors);
-        assert_int_equal(memory.kv_per_token, info.L * info.K * info.head_dim * 2 * 4);
+        assert_int_equal(memory.kv_per_token, info.L * info.K * info.head_dim * 2 * 2);
         assert_null(nib_model_tokenizer(model));
         assert_int_equal(info.start_id, -1);
         assert_int_equal(info.end_id, -1);

@@ -249,7 +249,7 @@ static void the_cache_grows_by_pages_of_64_tokens(void **state) {
     nib_model *model = open_model(models[0], NIB_CPU_AUTO);
     nib_session *session = new_session(model);
     (void)make_text(ids, model, 6);
-    const size_t page = 2 * 2 * 2 * 16 * 64 * sizeof(float); /* layers, k and v, kv heads, width */
+    const size_t page = 2 * 2 * 2 * 16 * 64 * sizeof(uint16_t); /* layers, k and v, kv heads, width */
     assert_int_equal(stats_of(session).cache_bytes, 0);
     const size_t n[] = {1, 64, 65, 128, 129}, pages[] = {1, 1, 2, 2, 3};
     for (size_t i = 0; i < 5; i++) {

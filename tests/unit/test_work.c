@@ -42,7 +42,7 @@ static void check_parts(const nib_work *work, const nib_config *c) {
         {work->y, n * c->D},
         {work->cos, 2 * n * half},
         {work->sin, 2 * n * half},
-        {work->group_o, c->H / c->K * c->E},
+        {work->quant, ((int64_t)nib_quant_bytes(n, (c->D + 31) / 32 * 32) + 3) / 4},
     };
     enum { N_PARTS = sizeof parts / sizeof parts[0] };
     for (size_t i = 0; i < N_PARTS; i++) {
@@ -58,13 +58,13 @@ static void every_part_has_its_room(void **state) {
     nib_work work = {0};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         nib_error err;
-        if (nib_work_reserve(&work, &config, rows[i], &err) != NIB_OK) {
+        if (nib_work_reserve(&work, &config, rows[i], 1 + (int)i, &err) != NIB_OK) {
             fail_msg("%s", err.message);
         }
         assert_int_equal(work.n, rows[i]);
         check_parts(&work, &config);
     }
-    assert_int_equal(nib_work_reserve(&work, &config, 3, NULL), NIB_OK);
+    assert_int_equal(nib_work_reserve(&work, &config, 3, 2, NULL), NIB_OK);
     assert_int_equal(work.n, 200000); /* never smaller */
     nib_work_free(&work);
 }
@@ -80,7 +80,7 @@ static void sizes_beyond_the_address_space_are_refused(void **state) {
     assert_true(nib_work_bytes(&bytes, &config, 1) && bytes > (size_t)1 << 32);
     assert_false(nib_work_bytes(&bytes, &config, (int64_t)1 << 31));
     nib_work work = {0};
-    assert_int_equal(nib_work_reserve(&work, &config, (int64_t)1 << 31, NULL), NIB_ENOMEM);
+    assert_int_equal(nib_work_reserve(&work, &config, (int64_t)1 << 31, 1, NULL), NIB_ENOMEM);
     assert_null(work.block);
 }
 
