@@ -244,8 +244,8 @@ static void a_step_may_have_a_million_units(void **state) {
 
 /* A step of as many units as threads, in which each waits for all others: so each runs on a thread of its own. */
 typedef struct meeting {
-    int n;
-    bool asked;
+    int n, steps_left;
+    int came; /* to all steps so far */
     atomic_int here;
     bool signals_blocked[NIB_POOL_MAX];
     size_t stack_bytes[NIB_POOL_MAX];
@@ -278,10 +278,9 @@ static void meet(void *arg, int unit, int thread) {
 
 static bool next_meeting(nib_step *step, void *arg) {
     meeting *m = arg;
-    bool more = !m->asked;
-    m->asked = true;
+    m->came += atomic_exchange_explicit(&m->here, 0, memory_order_relaxed);
     *step = (nib_step){m->n, false, meet};
-    return more;
+    return m->steps_left-- > 0;
 }
 
 static void all_threads_take_part_however_long_they_slept(void **state) {
@@ -289,10 +288,27 @@ static void all_threads_take_part_however_long_they_slept(void **state) {
     for (int i = 1; i < N_COUNTS; i++) {
         nib_pool *pool = new_pool(thread_counts[i]);
         for (int wait = 0; wait < 3; wait++) {
-            meeting m = {.n = thread_counts[i]};
+            meeting m = {.n = thread_counts[i], .steps_left = 2};
             nib_pool_run(pool, next_meeting, &m);
-            assert_int_equal(m.here, m.n);
+            assert_int_equal(m.came, 2 * m.n);
             wait_ms(wait);
+        }
+        nib_pool_free(pool);
+    }
+}
+
+/* A thread that sleeps through a step keeps the others waiting for ever. The threads of the first pool spin; those of
+ * the others, being more than the processors, sleep between all steps. */
+static void no_wake_up_is_lost(void **state) {
+    (void)state;
+    int slots = nib_cpu_slots();
+    int counts[] = {slots < 2 ? 2 : slots, slots + 1, slots + 6};
+    for (int i = 0; i < 3 && counts[i] <= NIB_POOL_MAX; i++) {
+        nib_pool *pool = new_pool(counts[i]);
+        for (int run = 0; run < 2000; run++) {
+            meeting m = {.n = counts[i], .steps_left = run % 5};
+            nib_pool_run(pool, next_meeting, &m);
+            assert_int_equal(m.came, counts[i] * (run % 5));
         }
         nib_pool_free(pool);
     }
@@ -301,9 +317,11 @@ static void all_threads_take_part_however_long_they_slept(void **state) {
 static void workers_block_signals_and_have_a_stack_of_a_mebibyte(void **state) {
     (void)state;
     sigset_t before, after;
-    assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &before), 0);
+    assert_int_equal(sigemptyset(&before), 0);
+    assert_int_equal(sigaddset(&before, SIGUSR2), 0);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
     nib_pool *pool = new_pool(4);
-    meeting m = {.n = 4};
+    meeting m = {.n = 4, .steps_left = 1};
     nib_pool_run(pool, next_meeting, &m);
     nib_pool_free(pool);
     assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &after), 0);
@@ -322,7 +340,7 @@ static void workers_compute_in_the_default_floating_point_state(void **state) {
     unsigned before = __builtin_ia32_stmxcsr();
     __builtin_ia32_ldmxcsr(0x1f80 | 0x8040); /* flush to zero, subnormals are zeros */
     nib_pool *pool = new_pool(4);
-    meeting m = {.n = 4};
+    meeting m = {.n = 4, .steps_left = 1};
     nib_pool_run(pool, next_meeting, &m);
     nib_pool_free(pool);
     unsigned after = __builtin_ia32_stmxcsr();
@@ -537,6 +555,7 @@ int main(void) {
         cmocka_unit_test(many_runs_give_the_same_sum),
         cmocka_unit_test(a_step_may_have_a_million_units),
         cmocka_unit_test(all_threads_take_part_however_long_they_slept),
+        cmocka_unit_test(no_wake_up_is_lost),
         cmocka_unit_test(workers_block_signals_and_have_a_stack_of_a_mebibyte),
         cmocka_unit_test(workers_compute_in_the_default_floating_point_state),
         cmocka_unit_test(threads_sleep_when_nothing_runs),
