@@ -102,7 +102,8 @@ static int64_t draw_n_quantised(check *c) {
 
 static void check_quantize(check *c) {
     int64_t cols = 32 * (1 + draw_size(c, 100) % 9), n = draw_n_quantised(c), x_stride = cols + (int64_t)draw(c, 3);
-    float *x = draw_activations(c, n, x_stride, cols, draw(c, 4) == 0, draw(c, 8) == 0);
+    bool wild = draw(c, 4) == 0, largest = draw(c, 8) == 0;
+    float *x = draw_activations(c, n, x_stride, cols, wild, largest);
     size_t len = (size_t)(n * cols / 32) * 44;
     void *got = block(len), *want = block(len);
     c->kernels->quantize(got, x, x_stride, n, cols);

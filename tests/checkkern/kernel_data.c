@@ -155,7 +155,8 @@ static void draw_border(check *c, float *x) {
     for (int i = 0; i < N_BLOCK; i++) {
         x[i] = with_exponent(c, -126, -102);
     }
-    x[draw(c, N_BLOCK)] = largest[draw(c, 5)];
+    uint64_t at = draw(c, N_BLOCK);
+    x[at] = largest[draw(c, 5)];
 }
 
 static void fill_block(check *c, float *x, float a, bool both_signs) {
@@ -166,10 +167,11 @@ static void fill_block(check *c, float *x, float a, bool both_signs) {
 
 static void make_hard_block(check *c, float *x, bool wild) {
     static const float borders[] = {INFINITY, -INFINITY, NAN, 0x1.fffffep127f, -0x1.fffffep127f};
-    switch (draw(c, 14)) {
+    uint64_t kind = draw(c, 14), at = draw(c, N_BLOCK);
+    switch (kind) {
     case 0: fill_block(c, x, 0.0f, true); return;
     case 1: fill_block(c, x, with_exponent(c, -20, 20), true); return;
-    case 2: x[draw(c, N_BLOCK)] = borders[wild ? draw(c, 5) : 3 + draw(c, 2)]; return;
+    case 2: x[at] = borders[wild ? draw(c, 5) : 3 + draw(c, 2)]; return;
     case 3: draw_border(c, x); return;
     case 4:
     case 5: draw_ties(c, x, true); return;

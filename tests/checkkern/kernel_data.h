@@ -18,7 +18,7 @@ typedef struct check {
     bool failed;
 } check;
 
-/* Evenly in 0 .. n-1. */
+/* Evenly in 0 .. n-1. Never two in one expression without an order: the data would depend on the compiler. */
 uint64_t draw(check *c, uint64_t n);
 
 /* The case's size: 0 .. 69 one after the other in the first 70 seeds, then every second case; else up to `most`. */
