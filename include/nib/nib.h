@@ -23,6 +23,7 @@
 #ifndef NIB_NIB_H
 #define NIB_NIB_H
 
+#include "bench.h"
 #include "file.h"
 #include "generate.h"
 #include "model.h"
