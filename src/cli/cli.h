@@ -24,6 +24,7 @@ int nib_cli_generate(int argc, char **argv);
 int nib_cli_tokenize(int argc, char **argv);
 int nib_cli_detokenize(int argc, char **argv);
 int nib_cli_show(int argc, char **argv);
+int nib_cli_bench(int argc, char **argv);
 
 /* One flag of a command. */
 typedef struct nib_cli_flag {

@@ -13,6 +13,7 @@ static const struct command {
     {"tokenize", nib_cli_tokenize, "text to token ids"},
     {"detokenize", nib_cli_detokenize, "token ids to text"},
     {"show", nib_cli_show, "what is in a model file"},
+    {"bench", nib_cli_bench, "how fast a model computes here, beside the machine's limits"},
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
@@ -52,7 +53,7 @@ int main(int argc, char **argv) {
     /* A reader that goes away is an error of writing, with an exit code of ours. */
     (void)signal(SIGPIPE, SIG_IGN);
     if (argc < 2) {
-        nib_cli_say("no command, expected one of generate, tokenize, detokenize, show; see nib --help");
+        nib_cli_say("no command, expected one of generate, tokenize, detokenize, show, bench; see nib --help");
         return NIB_EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
