@@ -236,8 +236,8 @@ int nib_cpu_count_at(const char *root, const cpu_set_t *allowed, size_t size_byt
     return n < 1 ? 1 : n;
 }
 
-/* Calls count for this thread's processors. Room for 65536 of them: one cpu_set_t, 1024, is too small for some machines,
- * and the call then fails. */
+/* Calls count for this thread's processors. Room for 65536 of them: one cpu_set_t, 1024, is too small for some
+ * machines, and the system then refuses. */
 static int count_here(int (*count)(const char *, const cpu_set_t *, size_t)) {
     cpu_set_t allowed[MAX_SETS];
     memset(allowed, 0, sizeof allowed);

@@ -13,7 +13,7 @@ int nib_cpu_count(void);
 /* The same without the physical cores: how many threads can run at once, if two share a core. */
 int nib_cpu_slots(void);
 
-/* For tests: the same for the processors in allowed, of size_bytes, on the machine whose /proc and /sys lie under root. */
+/* For tests: the same for the processors in allowed, of size_bytes, with /proc and /sys under root. */
 int nib_cpu_count_at(const char *root, const cpu_set_t *allowed, size_t size_bytes);
 int nib_cpu_slots_at(const char *root, const cpu_set_t *allowed, size_t size_bytes);
 

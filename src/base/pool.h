@@ -1,6 +1,7 @@
-/* A pool of threads that works through steps. A step is n units, done by whoever is free, in any order; when the last one
- * is done, the thread that did it asks for the next step. Nobody waits for a thread that has no unit in hand, so one that
- * the system has put aside holds up nothing. Who finds no unit spins briefly and then sleeps. */
+/* A pool of threads that works through steps. A step is n units, done by whoever is free, in any order; when the last
+ * one is done, the thread that did it asks for the next step. Nobody waits for a thread that has no unit in hand, so
+ * one that the system has put aside holds up nothing. Who finds no unit spins briefly and then sleeps. A child of fork
+ * has the pool's memory but none of its threads: it must neither run nor free it, but may make one of its own. */
 #ifndef NIB_BASE_POOL_H
 #define NIB_BASE_POOL_H
 
@@ -23,11 +24,13 @@ typedef bool (*nib_next_step)(nib_step *step, void *arg);
 
 enum { NIB_POOL_MAX = 256 };
 
-/* A pool of n threads, the caller's own included: n - 1 are started, with the default floating-point state. n is 1 ..
- * NIB_POOL_MAX. Returns NIB_OK; NIB_ENOMEM (also when the system gives no more threads). */
+/* A pool of n threads, the caller's own included: n - 1 are started, with the default floating-point state, all signals
+ * blocked, the caller's affinity and 1 MiB of stack. n is 1 .. NIB_POOL_MAX. Returns NIB_OK; NIB_ENOMEM (also when the
+ * system gives no more threads). */
 nib_status nib_pool_new(nib_pool **out, int n, nib_error *err);
 
-/* Works through all steps; returns when the last is done. One call at a time. pool may be NULL: one thread. */
+/* Works through all steps; returns when the last is done and seen, after which no thread touches arg. One call at a
+ * time, and none from within run or next. pool may be NULL: one thread. */
 void nib_pool_run(nib_pool *pool, nib_next_step next, void *arg);
 
 /* Threads of a pool; 1 for NULL. */
