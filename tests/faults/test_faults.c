@@ -276,6 +276,35 @@ static void generations_of_custom_models(void **state) {
     nib_model_free(model);
 }
 
+/* ---- timing ---- */
+
+static nib_status time_decoding(subject *s, nib_error *err) {
+    nib_session_options options = NIB_SESSION_OPTIONS_INIT;
+    nib_bench_work work = NIB_BENCH_WORK_INIT;
+    double seconds[1];
+    options.threads = 2;
+    work.batch = 2;
+    work.depth = 3;
+    work.tokens = work.repeat = 1;
+    return nib_bench_run(seconds, NULL, s->model, &options, &work, err);
+}
+
+static nib_status measure_limits(subject *s, nib_error *err) {
+    nib_bench_limits limits = {.size = sizeof limits};
+    nib_session_options options = NIB_SESSION_OPTIONS_INIT;
+    options.threads = 2;
+    return nib_bench_measure_limits(&limits, s->model, &options, err);
+}
+
+static void timings(void **state) {
+    (void)state;
+    script_model opened = open_script();
+    subject s = {.model = opened.model};
+    assert_true(fail_everywhere(time_decoding, &s) > 6);
+    assert_true(fail_everywhere(measure_limits, &s) >= 3);
+    script_model_close(&opened);
+}
+
 /* ---- text ---- */
 
 static const char text[] = "The river stood at 212 cm\n\n  it's <|x|> \xf0\x9f\x98\x80 \xff falling";
@@ -346,6 +375,7 @@ int main(void) {
         cmocka_unit_test(sessions),
         cmocka_unit_test(generations),
         cmocka_unit_test(generations_of_custom_models),
+        cmocka_unit_test(timings),
         cmocka_unit_test(texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

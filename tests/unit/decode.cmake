@@ -9,10 +9,19 @@ target_compile_definitions(test_noise PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_S
 add_library(generate_testing OBJECT unit/table_model.c unit/script_model.c)
 target_link_libraries(generate_testing PUBLIC nib_flags PkgConfig::CMOCKA)
 nib_unit_test(test_stop decode model text format kernel base)
-foreach(name test_generate test_stream test_session test_custom_model)
+foreach(name test_generate test_stream test_session test_custom_model test_bench)
   nib_unit_test(${name} decode model text format kernel base)
   target_sources(${name} PRIVATE $<TARGET_OBJECTS:generate_testing> $<TARGET_OBJECTS:gguf_testing>)
   target_compile_definitions(${name} PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")
 endforeach()
 target_compile_options(test_session PRIVATE -frounding-math) # it changes the rounding mode
 target_link_libraries(test_session PRIVATE m)
+
+# Models of random quantised blocks.
+add_library(quant_testing OBJECT unit/quant_model.c)
+target_link_libraries(quant_testing PUBLIC nib_flags PkgConfig::CMOCKA)
+foreach(name test_same_bits)
+  nib_unit_test(${name} decode model text format kernel base)
+  target_sources(${name} PRIVATE $<TARGET_OBJECTS:generate_testing> $<TARGET_OBJECTS:gguf_testing>
+    $<TARGET_OBJECTS:quant_testing>)
+endforeach()
