@@ -179,8 +179,10 @@ void nib_attend(void *pass, int unit, int thread) {
     int64_t first, last = u.rows[u.n - 1].pos / NIB_GROUP;
     (void)groups_of(&first, c, p->index, u.rows[0].pos);
     if (p->plan.runs > 1) {
+        /* The rows of a tile together may see a group more than the longest of them: the last run takes it. */
         int64_t end = first + (run + 1) * p->plan.run;
-        attend_groups(&u, p, first + run * p->plan.run, end <= last ? end : last + 1);
+        bool rest_of_tile = run + 1 == p->plan.runs || end > last;
+        attend_groups(&u, p, first + run * p->plan.run, rest_of_tile ? last + 1 : end);
         return;
     }
     for (int64_t i = 0; i < u.n * u.m; i++) {
