@@ -42,7 +42,8 @@ typedef struct nib_model_memory {
     size_t session;      /* work area of one session without its KV cache */
 } nib_model_memory;
 
-/** Open a model file.
+/** Open a model file. While it is open, the same file with the same options gives the same model once more; each opening
+ *  has its own nib_model_free.
  *
  *  path     a GGUF file (the first of a split one), or "random:NAME[,seed=S][,key=value..]" (see nib_model_random)
  *  options  NULL for the defaults

@@ -15,6 +15,16 @@ static nib_status fail_errno(nib_error *err, const char *path, int number) {
     return nib_fail(err, NIB_EIO, "%s: %s", path, strerror_r(number, reason, sizeof reason));
 }
 
+bool nib_file_identify(nib_file_id *id, const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        return false;
+    }
+    uint64_t changed_ns = (uint64_t)info.st_mtim.tv_sec * 1000000000u + (uint64_t)info.st_mtim.tv_nsec;
+    *id = (nib_file_id){(uint64_t)info.st_dev, (uint64_t)info.st_ino, (uint64_t)info.st_size, changed_ns};
+    return true;
+}
+
 nib_status nib_map_file(nib_mapping *out, const char *path, nib_error *err) {
     *out = (nib_mapping){0};
     nib_status status = NIB_OK;

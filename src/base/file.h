@@ -2,7 +2,9 @@
 #ifndef NIB_BASE_FILE_H
 #define NIB_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -11,6 +13,14 @@ typedef struct nib_mapping {
     size_t len;
     void *base; /* what to unmap */
 } nib_mapping;
+
+/* Which file a path leads to, and which state of it. */
+typedef struct nib_file_id {
+    uint64_t device, inode, size_bytes, changed_ns;
+} nib_file_id;
+
+/* False when the path leads to no file. */
+bool nib_file_identify(nib_file_id *id, const char *path);
 
 /* Map a regular file. NIB_EIO names path and reason. */
 nib_status nib_map_file(nib_mapping *out, const char *path, nib_error *err);

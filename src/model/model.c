@@ -1,6 +1,7 @@
 /* Models: opening files, memory, random and custom ones, and what they say of themselves. */
 #include "model/model.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,61 @@ void nib_model_retain(nib_model *model) {
     atomic_fetch_add(&model->refs, 1);
 }
 
+/* ---- Models that were opened by path: a second opening of the same file with the same options gets the first's. */
+
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+static nib_model *shared_models;
+
+static bool same_file(const nib_file_id *a, const nib_file_id *b) {
+    return a->device == b->device && a->inode == b->inode && a->size_bytes == b->size_bytes &&
+           a->changed_ns == b->changed_ns;
+}
+
+/* The open model of this file, with one more holder; NULL when there is none. The lock is held. */
+static nib_model *find_shared(const nib_file_id *file, const nib_kernels *kernels, int compute) {
+    for (nib_model *model = shared_models; model != NULL; model = model->next_shared) {
+        if (same_file(&model->file, file) && model->kernels == kernels && model->compute == compute) {
+            nib_model_retain(model);
+            return model;
+        }
+    }
+    return NULL;
+}
+
+/* The model to use for what was opened: another thread may have been first. */
+static nib_model *share(nib_model *model, const nib_file_id *file) {
+    pthread_mutex_lock(&shared_lock);
+    nib_model *first = find_shared(file, model->kernels, model->compute);
+    if (first == NULL) {
+        model->shared = true;
+        model->file = *file;
+        model->next_shared = shared_models;
+        shared_models = model;
+    }
+    pthread_mutex_unlock(&shared_lock);
+    return first;
+}
+
+/* One holder less; whether it was the last. A shared model leaves the list then, under the lock, so that nobody finds one
+ * that is about to be freed. */
+static bool release(nib_model *model) {
+    if (!model->shared) {
+        return atomic_fetch_sub(&model->refs, 1) == 1;
+    }
+    pthread_mutex_lock(&shared_lock);
+    bool last = atomic_fetch_sub(&model->refs, 1) == 1;
+    for (nib_model **at = &shared_models; last && *at != NULL; at = &(*at)->next_shared) {
+        if (*at == model) {
+            *at = model->next_shared;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&shared_lock);
+    return last;
+}
+
 void nib_model_free(nib_model *model) {
-    if (model == NULL || atomic_fetch_sub(&model->refs, 1) != 1) {
+    if (model == NULL || !release(model)) {
         return;
     }
     nib_tokenizer_free(model->tokenizer);
@@ -146,9 +200,37 @@ static nib_status parse_random_path(nib_random_spec *spec, const char *text, nib
     return nib_random_parse(spec, text, n_name, rest, strlen(rest), true, err);
 }
 
+static nib_status open_file(nib_model **out, const char *path, const nib_model_options *options, nib_error *err) {
+    nib_gguf *gguf;
+    nib_file_id file;
+    const nib_kernels *kernels;
+    nib_status status = choose_kernels(&kernels, options, err);
+    if (status != NIB_OK) {
+        return status;
+    }
+    bool known = nib_file_identify(&file, path);
+    if (known) {
+        pthread_mutex_lock(&shared_lock);
+        *out = find_shared(&file, kernels, options->compute);
+        pthread_mutex_unlock(&shared_lock);
+        if (*out != NULL) {
+            return NIB_OK;
+        }
+    }
+    status = nib_gguf_open(&gguf, path, err);
+    status = status == NIB_OK ? finish_file(out, gguf, options, err) : status;
+    if (status == NIB_OK && known) {
+        nib_model *first = share(*out, &file);
+        if (first != NULL) {
+            nib_model_free(*out);
+            *out = first;
+        }
+    }
+    return status;
+}
+
 static nib_status open_path(nib_model **out, const char *path, const nib_model_options *options, nib_error *err) {
     nib_model_options taken;
-    nib_gguf *gguf;
     nib_status status = take_options(&taken, options, err);
     if (status != NIB_OK) {
         return status;
@@ -161,8 +243,7 @@ static nib_status open_path(nib_model **out, const char *path, const nib_model_o
         status = parse_random_path(&spec, path + sizeof random_prefix - 1, err);
         return status == NIB_OK ? finish_random(out, &spec, &taken, err) : status;
     }
-    status = nib_gguf_open(&gguf, path, err);
-    return status == NIB_OK ? finish_file(out, gguf, &taken, err) : status;
+    return open_file(out, path, &taken, err);
 }
 
 nib_status nib_model_open(nib_model **out, const char *path, const nib_model_options *options, nib_error *err) {
@@ -368,7 +449,8 @@ static nib_status estimate_file(nib_model_memory *memory, const char *path, nib_
         for (size_t i = 0; i < nib_gguf_n_tensors(gguf); i++) {
             const nib_tensor *tensor = nib_gguf_tensor(gguf, i);
             memory->weights += tensor->size_bytes;
-            tiles += nib_weights_tile_bytes((nib_dtype)tensor->type, (int64_t)tensor->dims[1], (int64_t)tensor->dims[0]);
+            tiles +=
+                nib_weights_tile_bytes((nib_dtype)tensor->type, (int64_t)tensor->dims[1], (int64_t)tensor->dims[0]);
         }
         memory->resident = tiles + table_bytes(gguf) + nib_weights_table_bytes(&config) + OBJECT_BYTES;
         estimate_config(memory, &config);

@@ -6,10 +6,14 @@
 
 #include <nib/model.h>
 
+#include "base/file.h"
 #include "model/forward.h"
 
 struct nib_model {
     atomic_size_t refs;
+    nib_model *next_shared; /* of the list of models that were opened by path; see model.c */
+    nib_file_id file;       /* of those, what was opened */
+    bool shared;
     nib_gguf *gguf;           /* NULL of random and custom models */
     nib_tokenizer *tokenizer; /* NULL when the file has none */
     nib_config config;        /* of a custom model only V and context */

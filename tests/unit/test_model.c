@@ -1,5 +1,6 @@
 /* Opening models: what a file says of itself, its end tokens, what it would take, the instruction set, and what is
  * refused with which code. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -155,6 +156,51 @@ static void the_instruction_set_is_chosen_by_option_then_environment(void **stat
     must(nib_model_open(&model, "random:llama-tiny", NULL, &err), &err);
     nib_model_free(model);
     assert_int_equal(unsetenv("NIB_CPU"), 0);
+}
+
+static void one_file_opened_twice_is_one_model(void **state) {
+    (void)state;
+    nib_model_options exact = NIB_MODEL_OPTIONS_INIT;
+    nib_model *first, *second, *other, *again;
+    nib_error err;
+    exact.compute = NIB_COMPUTE_EXACT;
+    must(nib_model_open(&first, TINY "llama-quants.gguf", NULL, &err), &err);
+    must(nib_model_open(&second, TINY "../tiny/llama-quants.gguf", NULL, &err), &err);
+    must(nib_model_open(&other, TINY "llama-quants.gguf", &exact, &err), &err);
+    must(nib_model_open(&again, TINY "llama-quants.gguf", &exact, &err), &err);
+    assert_ptr_equal(first, second);
+    assert_ptr_not_equal(first, other);
+    assert_ptr_equal(other, again);
+    nib_model_free(again);
+    nib_model_free(first);
+    assert_int_equal(info_of(second).compute, NIB_COMPUTE_FAST); /* still there */
+    must(nib_model_open(&first, TINY "llama-quants.gguf", NULL, &err), &err);
+    assert_ptr_equal(first, second);
+    nib_model_free(first);
+    nib_model_free(second);
+    nib_model_free(other);
+}
+
+static void a_file_that_was_replaced_is_another_model(void **state) {
+    (void)state;
+    char path[] = "/tmp/nib-test-model-XXXXXX";
+    script_spec script = two_pieces();
+    size_t len;
+    unsigned char *bytes = script_file(&len, &script);
+    nib_model *first, *second;
+    nib_error err;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, bytes, len) == (ssize_t)len && close(fd) == 0);
+    must(nib_model_open(&first, path, NULL, &err), &err);
+    assert_int_equal(unlink(path), 0);
+    fd = open(path, O_CREAT | O_WRONLY, 0600);
+    assert_true(fd >= 0 && write(fd, bytes, len) == (ssize_t)len && close(fd) == 0);
+    must(nib_model_open(&second, path, NULL, &err), &err);
+    assert_ptr_not_equal(first, second);
+    nib_model_free(first);
+    nib_model_free(second);
+    assert_int_equal(unlink(path), 0);
+    free(bytes);
 }
 
 static void options_of_models_are_checked(void **state) {
@@ -375,6 +421,8 @@ int main(void) {
         cmocka_unit_test(families_add_the_start_token_when_the_file_is_silent),
         cmocka_unit_test(a_text_that_ends_elsewhere_ends_nothing_as_an_ordinary_token),
         cmocka_unit_test(the_instruction_set_is_chosen_by_option_then_environment),
+        cmocka_unit_test(one_file_opened_twice_is_one_model),
+        cmocka_unit_test(a_file_that_was_replaced_is_another_model),
         cmocka_unit_test(options_of_models_are_checked),
         cmocka_unit_test(paths_that_lead_to_no_model_are_refused),
         cmocka_unit_test(spoilt_files_are_refused_by_field),
