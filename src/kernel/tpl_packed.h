@@ -237,6 +237,17 @@ typedef struct strip_job {
     int64_t cols;
 } strip_job;
 
+/* One core reads 12 instead of 9.5 GB/s of the 14.5 that it can when it asks this far ahead (Q4_1, one token), and
+ * computes 294 instead of 210 GOP/s with 16 tokens. */
+enum { AHEAD_BYTES = 2048 };
+
+LANE_OP void prefetch(const unsigned char *p, int bytes) {
+    UNROLL_PARTS
+    for (int i = 0; i < bytes; i += 64) {
+        __builtin_prefetch(p + AHEAD_BYTES + i, 0, 3);
+    }
+}
+
 /* Rows of n_parts passes from `part` on and n_tokens tokens from t on. */
 LANE_OP void strip_tile(const strip_job *job, int part, int n_parts, int64_t t, int n_tokens, packed_kind kind,
                         codes_fn codes, pass_scales_fn get_scales) {
@@ -251,6 +262,7 @@ LANE_OP void strip_tile(const strip_job *job, int part, int n_parts, int64_t t, 
     for (int64_t k = 0; k < job->cols; k += 32 * kind.tiles) {
         p.tile = block;
         for (int c = 0; c < kind.tiles; c++) {
+            prefetch(p.tile, kind.tile_bytes + (kind.tiles == 1 ? kind.head_bytes : 0));
             UNROLL_PARTS
             for (int i = 0; i < n_parts; i++) {
                 vpass s, m;
