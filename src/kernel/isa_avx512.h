@@ -1,11 +1,11 @@
-/* The vectors of the rungs avx512 and avx512vnni: 16 lanes in one register. Needs AVX-512 F, BW, DQ and VL, and for int8
- * products VNNI where the object is compiled for it. The operations are those of isa_base.h, where their comments are. */
+/* The vectors of the rungs avx512 and avx512vnni: 16 lanes in one register. Needs AVX-512 F, BW, DQ and VL, and VNNI where
+ * the rung defines ISA_DOT_PRODUCTS. The operations are those of isa_base.h, where their comments are. */
 #ifndef NIB_KERNEL_ISA_AVX512_H
 #define NIB_KERNEL_ISA_AVX512_H
 
 #include "kernel/isa_x86.h"
 
-#ifdef __AVX512VNNI__
+#ifdef ISA_DOT_PRODUCTS
 #define ISA_NAME  "avx512vnni"
 #define ISA_TABLE nib_kernels_avx512vnni
 #else
@@ -268,7 +268,7 @@ LANE_OP vpass vpass_from_32(wpass a) {
     return _mm512_cvtepi32_ps(a);
 }
 
-#ifdef __AVX512VNNI__
+#ifdef ISA_DOT_PRODUCTS
 /* Sums of 4 products in 32 bits: chains have no limit. Signed weights are made unsigned by adding 128. */
 enum { CHAIN_4 = 8, CHAIN_5 = 8, CHAIN_6 = 8, CHAIN_8 = 8, OFFSET_8 = 128 };
 
