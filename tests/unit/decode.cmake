@@ -27,3 +27,4 @@ foreach(name test_same_bits test_session_threads)
 endforeach()
 target_compile_options(test_session_threads PRIVATE -frounding-math) # it changes the rounding mode
 target_link_libraries(test_session_threads PRIVATE m)
+target_compile_definitions(test_session_threads PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")

@@ -253,6 +253,39 @@ static void sessions_of_two_hosts_at_once_do_not_disturb_each_other(void **state
     }
 }
 
+/* Opens a file, computes and closes it, again and again: the hosts may share the model, or its last moment. */
+static void *opener_main(void *arg) {
+    host *h = arg;
+    for (int i = 0; i < 20; i++) {
+        const int32_t ids[] = {1, 2, 3};
+        nib_model *model;
+        nib_session *session;
+        float logits[512];
+        if (nib_model_open(&model, NIB_TEST_GOLDEN "/tiny/llama-k-quants.gguf", NULL, NULL) != NIB_OK) {
+            return NULL;
+        }
+        if (new_with(&session, model, h->threads, NULL) == NIB_OK) {
+            h->right += nib_session_logits(logits, session, ids, 3, 2, NULL) == NIB_OK;
+            nib_session_free(session);
+        }
+        nib_model_free(model);
+    }
+    return NULL;
+}
+
+static void hosts_may_open_and_close_one_file_at_once(void **state) {
+    (void)state;
+    host hosts[3];
+    for (size_t j = 0; j < 3; j++) {
+        hosts[j] = (host){.threads = 1 + (int64_t)j};
+        assert_int_equal(pthread_create(&hosts[j].thread, NULL, opener_main, &hosts[j]), 0);
+    }
+    for (size_t j = 0; j < 3; j++) {
+        assert_int_equal(pthread_join(hosts[j].thread, NULL), 0);
+        assert_int_equal(hosts[j].right, 20);
+    }
+}
+
 static void *moved_main(void *session) {
     return same_logits(session) ? session : NULL;
 }
@@ -420,6 +453,7 @@ int main(void) {
         cmocka_unit_test(unset_is_a_thread_for_each_processor),
         cmocka_unit_test(a_custom_model_has_its_callers_thread),
         cmocka_unit_test(sessions_of_two_hosts_at_once_do_not_disturb_each_other),
+        cmocka_unit_test(hosts_may_open_and_close_one_file_at_once),
         cmocka_unit_test(a_session_may_change_hosts_between_calls),
         cmocka_unit_test(a_working_pool_stops_when_cancelled),
         cmocka_unit_test(a_generation_that_is_cancelled_ends_with_what_it_has),
