@@ -10,13 +10,17 @@
 #include <cmocka.h>
 
 nib_model *oracle_open(const char *path, int cpu) {
+    return oracle_open_in_mode(path, NIB_COMPUTE_EXACT, cpu);
+}
+
+nib_model *oracle_open_in_mode(const char *path, int compute, int cpu) {
     nib_model_options options = NIB_MODEL_OPTIONS_INIT;
-    options.compute = NIB_COMPUTE_EXACT;
+    options.compute = compute;
     options.cpu = cpu;
     nib_error err;
     nib_model *model;
     nib_status status = nib_model_open(&model, path, &options, &err);
-    if (status == NIB_EUNSUPPORTED && cpu != NIB_CPU_AUTO && cpu != NIB_CPU_BASE) {
+    if (status == NIB_EINVAL && strncmp(err.message, "cpu: ", 5) == 0) {
         return NULL;
     }
     if (status != NIB_OK) {
@@ -26,7 +30,12 @@ nib_model *oracle_open(const char *path, int cpu) {
 }
 
 nib_session *oracle_session(nib_model *model, int64_t prefill_chunk) {
+    return oracle_session_of_threads(model, NIB_UNSET, prefill_chunk);
+}
+
+nib_session *oracle_session_of_threads(nib_model *model, int64_t threads, int64_t prefill_chunk) {
     nib_session_options options = NIB_SESSION_OPTIONS_INIT;
+    options.threads = threads;
     options.prefill_chunk = prefill_chunk;
     nib_error err;
     nib_session *session;

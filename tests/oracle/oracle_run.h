@@ -7,11 +7,17 @@
 
 #include "golden.h"
 
-/* The model, on an instruction set (NIB_CPU_*). NULL when this machine does not have it. */
+/* The model with compute=exact, on an instruction set (NIB_CPU_*). NULL when this machine does not have it. */
 nib_model *oracle_open(const char *path, int cpu);
+
+/* The same in a mode of computing (NIB_COMPUTE_*). */
+nib_model *oracle_open_in_mode(const char *path, int compute, int cpu);
 
 /* A session that takes a prompt in chunks of so many tokens. */
 nib_session *oracle_session(nib_model *model, int64_t prefill_chunk);
+
+/* The same by so many threads. */
+nib_session *oracle_session_of_threads(nib_model *model, int64_t threads, int64_t prefill_chunk);
 
 typedef enum oracle_end {
     ORACLE_END_GIVEN, /* end ids are given as options */
