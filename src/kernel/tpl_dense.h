@@ -68,6 +68,9 @@ LANE_OP void matvec_blocks(float *y, const nib_matrix *w, int64_t row0, int64_t 
     }
 QUANT_TYPES(DEFINE_MATVEC)
 
+/* Bytes that are asked for before they are read. */
+enum { ROWS_AHEAD_BYTES = 8192 };
+
 /* One row after the other: several at once are several streams from memory, which is slower. */
 LANE_OP void matvec_plain(float *y, const nib_matrix *w, int64_t row0, int64_t row1, const float *x, const float *bias,
                           size_t size, load_fn load) {
@@ -76,6 +79,7 @@ LANE_OP void matvec_plain(float *y, const nib_matrix *w, int64_t row0, int64_t r
         v16 sum = v16_set1(0.0f);
         int64_t k = 0;
         for (; k + 16 <= w->cols; k += 16) {
+            __builtin_prefetch(p + (size_t)k * size + ROWS_AHEAD_BYTES, 0, 3);
             sum = v16_fma(load(p + (size_t)k * size), v16_load(x + k), sum);
         }
         if (k < w->cols) {

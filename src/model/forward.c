@@ -383,7 +383,7 @@ static nib_step rows_step(void (*run)(void *, int, int), int64_t n, int64_t widt
  * tokens. A unit takes about 2 microseconds or more, but there should be several for each thread. */
 static nib_step product_step(nib_pass *p, void (*run)(void *, int, int), const nib_linear *linear, int64_t strips,
                              int64_t matrices, int64_t n) {
-    enum { UNIT_PRODUCTS = 1 << 19, UNIT_BYTES = 1 << 15, UNITS_A_THREAD = 8, MOST_UNITS = 1 << 20 };
+    enum { UNIT_PRODUCTS = 1 << 19, UNIT_BYTES = 1 << 17, UNITS_A_THREAD = 8, MOST_UNITS = 1 << 20 };
     int64_t threads = nib_pool_n(p->context->pool);
     int64_t products = NIB_STRIP * linear->w.cols * n * matrices;
     int64_t bytes = NIB_STRIP * (int64_t)linear->w.row_bytes * matrices;
