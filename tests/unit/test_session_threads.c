@@ -314,7 +314,7 @@ typedef struct canceller {
 
 static void *cancel_main(void *arg) {
     canceller *c = arg;
-    const struct timespec time = {0, c->delay_us * 1000};
+    const struct timespec time = {c->delay_us / 1000000, c->delay_us % 1000000 * 1000};
     (void)nanosleep(&time, NULL);
     nib_session_cancel(c->session);
     return NULL;
@@ -346,6 +346,54 @@ static void a_working_pool_stops_when_cancelled(void **state) {
     }
     check_same(session);
     nib_session_free(session);
+}
+
+static double cpu_ms(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* The processors' time of one pass over the text, by 3 threads, cancelled after delay_us unless that is 0. */
+static double time_of_pass(nib_model *model, long delay_us, nib_status expected) {
+    nib_session_options options = NIB_SESSION_OPTIONS_INIT;
+    canceller c = {.delay_us = delay_us};
+    float logits[V];
+    nib_error err;
+    options.threads = 3;
+    options.prefill_chunk = 0;
+    must(nib_session_new(&c.session, model, &options, &err), &err);
+    if (delay_us > 0) {
+        assert_int_equal(pthread_create(&c.thread, NULL, cancel_main, &c), 0);
+    }
+    double begin = cpu_ms();
+    nib_status status = nib_session_logits(logits, c.session, the.ids, TOKENS, TOKENS - 1, &err);
+    double took = cpu_ms() - begin;
+    if (delay_us > 0) {
+        assert_int_equal(pthread_join(c.thread, NULL), 0);
+    }
+    nib_session_free(c.session);
+    return status == expected ? took : -1;
+}
+
+/* Of many tries on a machine that has other work, one is cancelled while it is under way: not before it began, nor at
+ * its end. */
+static void a_pass_ends_between_layers_when_cancelled(void **state) {
+    quant_spec deep = spec;
+    size_t len;
+    bool seen = false;
+    (void)state;
+    deep.L = 60;
+    unsigned char *file = quant_file(&len, &deep);
+    nib_model *model = quant_open(file, len, NIB_COMPUTE_FAST, NIB_CPU_AUTO);
+    double whole = time_of_pass(model, 0, NIB_OK);
+    for (int i = 0; i < 200 && !seen; i++) {
+        double took = time_of_pass(model, (long)(whole * 25) * (1 + i % 16), NIB_ECANCELLED);
+        seen = took > whole / 30 && took < whole / 2;
+    }
+    assert_true(seen);
+    nib_model_free(model);
+    free(file);
 }
 
 static void a_generation_that_is_cancelled_ends_with_what_it_has(void **state) {
@@ -456,6 +504,7 @@ int main(void) {
         cmocka_unit_test(hosts_may_open_and_close_one_file_at_once),
         cmocka_unit_test(a_session_may_change_hosts_between_calls),
         cmocka_unit_test(a_working_pool_stops_when_cancelled),
+        cmocka_unit_test(a_pass_ends_between_layers_when_cancelled),
         cmocka_unit_test(a_generation_that_is_cancelled_ends_with_what_it_has),
         cmocka_unit_test(a_session_without_memory_leaves_no_thread),
         cmocka_unit_test(logits_without_memory_leave_the_session_usable),
