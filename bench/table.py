@@ -172,11 +172,11 @@ def conditions(info, rounds):
         f"{about['processor']}, {cores}, L3 cache {about['l3']}, {about['memory_bytes'] / 2**30:.0f} GiB, "
         f"Linux {about['kernel']}, {about['compiler']}.\n"
         f"nib {one['version']} ({info['commit']}), numeric contract {one['contract']}, instruction set {one['cpu']}, "
-        f"compute {one['compute']}, cache type {one['cache_type']}, {one['threads']} threads.\n"
+        f"compute {one['compute']}, cache type {one['cache_type']}, threads {one['threads']} (llama.cpp too).\n"
         f"llama-cpp-python {info['peer']['version']}: {info['peer']['system'].strip(' |')}.\n"
         f"Limits: reading {limit['read_gb_s']:.1f} GB/s, binary32 {limit['f32_gflop_s']:.0f} GFLOP/s, "
         f"int8 {limit['int8_gop_s']:.0f} GOP/s. "
-        f"Medians of {max(line['round'] for line in rounds)} rounds."
+        f"Rounds: {max(line['round'] for line in rounds)}."
     )
 
 
@@ -193,9 +193,9 @@ def perplexities(log, hashes):
         texts = [line.split(maxsplit=1) for line in lines]
     first = found[0]["measured"]
     out = [
-        f"Perplexity in windows of {first['window']} tokens that know nothing of each other, each begun with the start\n"
-        "token where the model has one. The errors are standard errors over the windows; that of the difference is of\n"
-        "the same tokens' differences.",
+        f"Perplexity in windows of {first['window']} tokens that know nothing of each other, each begun with the\n"
+        "start token where the model has one. The errors are standard errors over the windows; that of the difference\n"
+        "is of the same tokens' differences.",
         "",
         "| model | tokens | compute, cache | perplexity | against the first |",
         "| --- | ---: | --- | ---: | ---: |",
@@ -205,7 +205,7 @@ def perplexities(log, hashes):
             change = f"{100 * mode['relative']:+.2f} ± {100 * mode['relative_error']:.2f} %" if i else ""
             out.append(
                 f"| {line['model']} | {line['measured']['scored']} | {mode['mode'].replace(':', ', ')} "
-                f"| {mode['perplexity']:.4f} ± {mode['error']:.4f} | {change} |"
+                f"| {mode['perplexity']:.4f} ± {mode['error']:.2f} | {change} |"
             )
     out += ["", "The text, as one, and the SHA-256 of its files:", ""]
     out += [f"    {digest}  {name.strip()}" for digest, name in texts]
