@@ -52,13 +52,14 @@ typedef struct request {
 typedef struct run {
     nib_bench_work work;
     nib_bench_cost cost;
-    double *seconds; /* [work.repeat] ascending after it ran; owned */
+    double *seconds; /* [work.repeat] ascending after it ran; a part of the report's */
 } run;
 
 /* All of them, and what is told beside. */
 typedef struct report {
     run runs[MOST_RUNS + 1];
     size_t n_runs;
+    double *seconds; /* [MOST_RUNS + 1][repeat] owned */
     nib_model_info info;
     nib_bench_limits limits;
     double load_seconds;
@@ -189,21 +190,16 @@ static int read_arguments(request *r, int argc, char **argv) {
 
 /* ---- what is measured ---- */
 
-static int add_run(report *all, int what, int32_t batch, int32_t depth, int32_t tokens, int32_t repeat) {
+static void add_run(report *all, const request *r, int what, int32_t batch, int32_t depth, int32_t tokens) {
     run *one = &all->runs[all->n_runs];
-    double *seconds = malloc((size_t)repeat * sizeof *seconds);
-    if (seconds == NULL) {
-        nib_cli_say("out of memory for the times of a run");
-        return NIB_EXIT_MEMORY;
-    }
-    *one = (run){.work = NIB_BENCH_WORK_INIT, .cost = {.size = sizeof one->cost}, .seconds = seconds};
+    *one = (run){.work = NIB_BENCH_WORK_INIT, .cost = {.size = sizeof one->cost}};
+    one->seconds = all->seconds + all->n_runs * (size_t)r->repeat;
     one->work.what = what;
     one->work.batch = (size_t)batch;
     one->work.depth = (size_t)depth;
     one->work.tokens = (size_t)tokens;
-    one->work.repeat = (size_t)repeat;
+    one->work.repeat = (size_t)r->repeat;
     all->n_runs++;
-    return NIB_EXIT_OK;
 }
 
 static int say_full(const char *what, int64_t tokens, int64_t context) {
@@ -219,30 +215,37 @@ static int plan_prefill(report *all, const request *r) {
         return say_full("--prefill", n, context);
     }
     n = n > context ? (int32_t)context : n;
-    return n == 0 ? NIB_EXIT_OK : add_run(all, NIB_BENCH_PREFILL, 1, 0, n, r->repeat);
+    if (n > 0) {
+        add_run(all, r, NIB_BENCH_PREFILL, 1, 0, n);
+    }
+    return NIB_EXIT_OK;
 }
 
 /* Each depth with the first batch, then each other batch with the first depth. */
 static int plan_decode(report *all, const request *r) {
     int64_t context = all->info.context;
-    int code = NIB_EXIT_OK;
-    for (size_t i = 0; i < r->n_depths && code == NIB_EXIT_OK; i++) {
+    for (size_t i = 0; i < r->n_depths; i++) {
         int64_t end = (int64_t)r->depths[i] + r->tokens;
         if (end <= context) {
-            code = add_run(all, NIB_BENCH_DECODE, r->batches[0], r->depths[i], r->tokens, r->repeat);
+            add_run(all, r, NIB_BENCH_DECODE, r->batches[0], r->depths[i], r->tokens);
         } else if (r->has_depths || i == 0) {
             return say_full("--depth and --tokens together", end, context);
         }
     }
-    for (size_t i = 1; i < r->n_batches && code == NIB_EXIT_OK; i++) {
-        code = add_run(all, NIB_BENCH_DECODE, r->batches[i], r->depths[0], r->tokens, r->repeat);
+    for (size_t i = 1; i < r->n_batches; i++) {
+        add_run(all, r, NIB_BENCH_DECODE, r->batches[i], r->depths[0], r->tokens);
     }
-    return code;
+    return NIB_EXIT_OK;
 }
 
 static int plan(report *all, const request *r, const nib_model *model) {
     nib_error err;
     all->info.size = sizeof all->info;
+    all->seconds = malloc((MOST_RUNS + 1) * (size_t)r->repeat * sizeof all->seconds[0]);
+    if (all->seconds == NULL) {
+        nib_cli_say("out of memory for the times of the runs");
+        return NIB_EXIT_MEMORY;
+    }
     if (nib_model_get_info(&all->info, model, &err) != NIB_OK) {
         return nib_cli_fail(&err);
     }
@@ -266,11 +269,10 @@ static double median(const run *one) {
 /* The most memory that lay in RAM at any time. getrusage's figure may be that of the program which started this one. */
 static void read_peak(report *all) {
     char line[128];
-    unsigned long long kibibytes;
     FILE *status = fopen("/proc/self/status", "r");
     while (status != NULL && all->peak_bytes == 0 && fgets(line, sizeof line, status) != NULL) {
-        if (sscanf(line, "VmHWM: %llu kB", &kibibytes) == 1) {
-            all->peak_bytes = 1024 * (uint64_t)kibibytes;
+        if (strncmp(line, "VmHWM:", 6) == 0) { /* in kB */
+            all->peak_bytes = 1024 * (uint64_t)strtoull(line + 6, NULL, 10);
             all->peak_source = "VmHWM";
         }
     }
@@ -460,9 +462,7 @@ int nib_cli_bench(int argc, char **argv) {
     }
     all.load_seconds = nib_cli_seconds() - begin;
     code = with_model(&all, &r, model);
-    for (size_t i = 0; i < all.n_runs; i++) {
-        free(all.runs[i].seconds);
-    }
+    free(all.seconds);
     nib_model_free(model);
     return code;
 }
