@@ -2,6 +2,7 @@
  * The files are committed; a test compares them with what this program writes. */
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct row {
@@ -101,7 +102,11 @@ static void put_bounds(char *text, size_t room, const row *r) {
         int unset = strcmp(r->initial, "NIB_UNSET") == 0;
         (void)snprintf(part, sizeof part, " Default %s, %s to %s.", unset ? "unset" : r->initial, r->low, r->high);
     } else if (is(r, "CHOICE")) {
-        (void)snprintf(part, sizeof part, " Default %.*s.", (int)strcspn(r->low, " "), r->low);
+        const char *word = r->low;
+        for (int i = atoi(r->initial); i > 0; i--) {
+            word += strcspn(word, " ") + 1;
+        }
+        (void)snprintf(part, sizeof part, " Default %.*s.", (int)strcspn(word, " "), word);
     }
     (void)snprintf(text, room, "%s.%s%s%s%s Source: %s.", r->help, part, r->zero[0] ? " 0: " : "", r->zero,
                    r->zero[0] ? "." : "", r->source);

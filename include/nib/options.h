@@ -26,7 +26,7 @@ enum { NIB_CPU_AUTO = 0, NIB_CPU_BASE = 1, NIB_CPU_AVX2 = 2, NIB_CPU_AVX512 = 3,
 typedef struct nib_model_options {
     uint32_t size; /* sizeof(nib_model_options), set by the INIT macro */
     /* Arithmetic of the products with quantised weights: exact (binary32 on the dequantised weights) or fast
-       (activations rounded to int8 in blocks of 32); other weights are computed in binary32 in both. Default exact.
+       (activations rounded to int8 in blocks of 32); other weights are computed in binary32 in both. Default fast.
        Source: nib. */
     int compute;
     /* Instruction set of the kernels; the results are the same bits on each; auto takes NIB_CPU, else the best.
