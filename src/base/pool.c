@@ -33,7 +33,6 @@
 
 enum {
     FIELD_BITS = 21,
-    MAX_UNITS = 1 << 20,
     STACK_SIZE_BYTES = 1 << 20, /* kernels take up to about 100 KB */
     CACHE_LINE = 64,
     SPIN_ROUND = 32 /* looks between two looks at the clock: about 1.5 us */
@@ -172,7 +171,7 @@ static void wake(nib_pool *pool, bed *sleepers) {
 static void advance(nib_pool *pool, int thread) {
     nib_step step;
     while (pool->next(&step, pool->arg)) {
-        assert(step.n_units >= 0 && step.n_units <= MAX_UNITS);
+        assert(step.n_units >= 0 && step.n_units <= NIB_STEP_UNITS);
         if (!step.small && step.n_units > 1) {
             pool->run = step.run;
             atomic_store(&pool->word, (uint64_t)step.n_units << FIELD_BITS);

@@ -11,9 +11,11 @@
 
 typedef struct nib_pool nib_pool;
 
+enum { NIB_POOL_MAX = 256, NIB_STEP_UNITS = 1 << 20 };
+
 /* run(arg, unit, thread) for 0 <= unit < n_units; thread is 0 .. n-1. Units of one step run at once, on any thread. */
 typedef struct nib_step {
-    int n_units; /* 0: nothing to do; at most 1 << 20 */
+    int n_units; /* 0: nothing to do; at most NIB_STEP_UNITS */
     bool small;  /* not worth sharing: the thread that asked for the step does all units itself */
     void (*run)(void *arg, int unit, int thread);
 } nib_step;
@@ -21,8 +23,6 @@ typedef struct nib_step {
 /* Sets *step; false when there is none left. Called by one thread at a time, each time after all units of the step
  * before are done and seen. */
 typedef bool (*nib_next_step)(nib_step *step, void *arg);
-
-enum { NIB_POOL_MAX = 256 };
 
 /* A pool of n threads, the caller's own included: n - 1 are started, with the default floating-point state, all signals
  * blocked, the caller's affinity and 1 MiB of stack. n is 1 .. NIB_POOL_MAX. Returns NIB_OK; NIB_ENOMEM (also when the

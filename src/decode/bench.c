@@ -240,6 +240,7 @@ nib_status nib_bench_run(double *seconds, nib_bench_cost *cost, const nib_model 
         return status;
     }
     b.chunk = taken.prefill_chunk > 0 ? (size_t)taken.prefill_chunk : (size_t)model->config.context;
+    b.chunk = b.chunk < NIB_FORWARD_ROWS ? b.chunk : NIB_FORWARD_ROWS;
     b.type = nib_model_kv_type(model, taken.cache_type);
     atomic_init(&b.cancel, 0);
     uint64_t saved = nib_fp_enter();

@@ -163,6 +163,7 @@ static nib_status extend(float *logits, nib_session *session, const int32_t *tok
                          nib_error *err) {
     bool custom = nib_model_is_custom(session->model);
     size_t chunk = session->options.prefill_chunk > 0 ? (size_t)session->options.prefill_chunk : n;
+    chunk = chunk < NIB_FORWARD_ROWS ? chunk : NIB_FORWARD_ROWS;
     uint64_t saved = nib_fp_enter();
     nib_status status = NIB_OK;
     while (session->n < n && status == NIB_OK) {

@@ -82,9 +82,11 @@ size_t nib_attend_kept_bytes(const nib_config *config, int64_t n_tiles, const ni
     return most;
 }
 
-int64_t nib_attend_plan_layer(nib_pass *p, int threads) {
+int nib_attend_plan_layer(nib_pass *p, int threads) {
     p->plan = make_plan(p->c, p->index, p->rows, p->n, p->n_tiles, threads);
-    return p->n_tiles * p->c->K * p->plan.n_parts * p->plan.runs;
+    p->plan.items = p->n_tiles * p->c->K * p->plan.n_parts * p->plan.runs;
+    p->plan.unit_items = (p->plan.items + NIB_STEP_UNITS - 1) / NIB_STEP_UNITS; /* more than 1 for 100,000s of rows */
+    return (int)((p->plan.items + p->plan.unit_items - 1) / p->plan.unit_items);
 }
 
 bool nib_attend_is_small(const nib_pass *p) {
@@ -176,10 +178,9 @@ static void attend_groups(unit_rows *u, const nib_pass *p, int64_t g0, int64_t g
     }
 }
 
-void nib_attend(void *pass, int unit, int thread) {
-    nib_pass *p = pass;
+static void attend_item(const nib_pass *p, int64_t item, int thread) {
     const nib_config *c = p->c;
-    int64_t rest = unit, run = rest % p->plan.runs;
+    int64_t rest = item, run = rest % p->plan.runs;
     rest /= p->plan.runs;
     int64_t part = rest % p->plan.n_parts;
     rest /= p->plan.n_parts;
@@ -203,6 +204,14 @@ void nib_attend(void *pass, int unit, int thread) {
     attend_groups(&u, p, first, last + 1);
     for (int64_t i = 0; i < u.n * u.m; i++) {
         p->k->attn_finish(u.sum[i], u.running[i].l, c->E);
+    }
+}
+
+void nib_attend(void *pass, int unit, int thread) {
+    const nib_pass *p = pass;
+    int64_t first = unit * p->plan.unit_items, end = first + p->plan.unit_items;
+    for (int64_t item = first; item < end && item < p->plan.items; item++) {
+        attend_item(p, item, thread);
     }
 }
 

@@ -248,8 +248,16 @@ typedef struct share {
     int64_t strip, n_strips, t, n_t;
 } share;
 
+/* Threads take units by turns; so that each goes through neighbouring pieces, and what it asked for ahead is what it reads
+ * next, turn u of T threads is piece u / T of the T-th part that is its own. */
+static int64_t piece_of_turn(int64_t turn, int64_t pieces, int64_t threads) {
+    int64_t each = pieces / threads;
+    return turn < each * threads ? turn % threads * each + turn / threads : turn;
+}
+
 static share share_of(const nib_pass *p, int unit, int64_t strips, int64_t tokens) {
-    int64_t pieces = (strips + p->unit_strips - 1) / p->unit_strips, piece = unit % pieces, part = unit / pieces;
+    int64_t pieces = (strips + p->unit_strips - 1) / p->unit_strips, part = unit / pieces;
+    int64_t piece = piece_of_turn(unit % pieces, pieces, nib_pool_n(p->context->pool));
     share s = {piece * p->unit_strips, p->unit_strips, part * p->unit_tokens, p->unit_tokens};
     s.n_strips = strips - s.strip < s.n_strips ? strips - s.strip : s.n_strips;
     s.n_t = tokens - s.t < s.n_t ? tokens - s.t : s.n_t;
@@ -383,7 +391,7 @@ static nib_step rows_step(void (*run)(void *, int, int), int64_t n, int64_t widt
  * tokens. A unit takes about 2 microseconds or more, but there should be several for each thread. */
 static nib_step product_step(nib_pass *p, void (*run)(void *, int, int), const nib_linear *linear, int64_t strips,
                              int64_t matrices, int64_t n) {
-    enum { UNIT_PRODUCTS = 1 << 19, UNIT_BYTES = 1 << 17, UNITS_A_THREAD = 8, MOST_UNITS = 1 << 20 };
+    enum { UNIT_PRODUCTS = 1 << 19, UNIT_BYTES = 1 << 17, UNITS_A_THREAD = 3 };
     int64_t threads = nib_pool_n(p->context->pool);
     int64_t products = NIB_STRIP * linear->w.cols * n * matrices;
     int64_t bytes = NIB_STRIP * (int64_t)linear->w.row_bytes * matrices;
@@ -392,7 +400,7 @@ static nib_step product_step(nib_pass *p, void (*run)(void *, int, int), const n
     int64_t most = strips / (UNITS_A_THREAD * threads);
     size = size < most ? size : most;
     size = size > 1 ? size : 1;
-    size = strips / size > MOST_UNITS ? strips / MOST_UNITS + 1 : size;
+    size = strips / size > NIB_STEP_UNITS ? strips / NIB_STEP_UNITS + 1 : size;
     int64_t pieces = (strips + size - 1) / size, parts = 1;
     if (pieces < 4 * threads && n >= 4 * NIB_QUANT_TOKENS) {
         parts = 4 * threads / pieces;
@@ -416,8 +424,8 @@ static nib_step stage_step(nib_pass *p) {
                             p->n);
     case STAGE_TURN: return rows_step(turn, p->n, (c->H + 2 * c->K) * c->E);
     case STAGE_ATTEND: {
-        int64_t units = nib_attend_plan_layer(p, nib_pool_n(p->context->pool));
-        return (nib_step){(int)units, nib_attend_is_small(p), nib_attend};
+        int units = nib_attend_plan_layer(p, nib_pool_n(p->context->pool));
+        return (nib_step){units, nib_attend_is_small(p), nib_attend};
     }
     case STAGE_MERGE:
         return p->plan.runs == 1 ? none : (nib_step){(int)(p->n * c->K), p->n * c->K == 1, nib_attend_merge};

@@ -9,6 +9,8 @@
 #include "model/weights.h"
 #include "model/work.h"
 
+enum { NIB_FORWARD_ROWS = 1 << 20 /* of one pass at most */ };
+
 /* One token of the list. Tokens of one timeline stand together, in increasing position; those before them are in its
  * cache. */
 typedef struct nib_forward_row {
@@ -28,7 +30,7 @@ typedef struct nib_forward_context {
     const atomic_int *cancel; /* ends the pass between layers when not 0 */
 } nib_forward_context;
 
-/* Returns NIB_OK; NIB_ECANCELLED (err has no text) or NIB_ENOMEM: the cache beyond what was there before is then
+/* n is 1 .. NIB_FORWARD_ROWS. Returns NIB_OK; NIB_ECANCELLED (err has no text) or NIB_ENOMEM: the cache beyond what was there before is then
  * undefined. */
 nib_status nib_forward(const nib_forward_context *context, const nib_forward_row *rows, int64_t n, nib_error *err);
 

@@ -4,11 +4,12 @@
 
 #include "model/forward.h"
 
-/* How the attention of one layer is cut into units: (tile, kv head, part of its query heads, run of groups). When runs is
- * 1 a unit merges its groups itself; else they are kept and merged by nib_attend_merge. */
+/* How the attention of one layer is cut into items: (tile, kv head, part of its query heads, run of groups). When runs is
+ * 1 an item merges its groups itself; else they are kept and merged by nib_attend_merge. */
 typedef struct nib_attend_plan {
     int64_t part_heads, n_parts; /* query heads of a unit; parts of a kv head */
     int64_t run, runs;           /* groups of a run; runs, of the longest row */
+    int64_t items, unit_items;   /* of that kind in all; that a unit of the pool takes one after the other */
 } nib_attend_plan;
 
 typedef struct nib_pass {
@@ -36,7 +37,7 @@ int64_t nib_attend_tiles(nib_work *work, const nib_config *config, const nib_for
 int64_t nib_first_key(const nib_config *config, int64_t layer, int64_t pos);
 
 /* Plans the attention of the pass's layer for so many threads; returns the number of units. */
-int64_t nib_attend_plan_layer(nib_pass *pass, int threads);
+int nib_attend_plan_layer(nib_pass *pass, int threads);
 
 /* Whether the planned attention is not worth sharing. */
 bool nib_attend_is_small(const nib_pass *pass);
