@@ -37,7 +37,7 @@ bool nib_packs(nib_dtype dtype) {
 }
 
 static size_t packed_block_bytes(const layout *l) {
-    return (size_t)(l->tiles * l->tile_bytes + l->head_bytes);
+    return (size_t)l->tiles * (size_t)l->tile_bytes + (size_t)l->head_bytes;
 }
 
 size_t nib_strip_bytes(nib_dtype dtype, int64_t cols) {

@@ -51,6 +51,7 @@ static nib_model *find_shared(const nib_file_id *file, const nib_kernels *kernel
 /* The model to use for what was opened: another thread may have been first. */
 static nib_model *share(nib_model *model, const nib_file_id *file) {
     pthread_mutex_lock(&shared_lock);
+    /* It was opened. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     nib_model *first = find_shared(file, model->kernels, model->compute);
     if (first == NULL) {
         model->shared = true;
