@@ -3,6 +3,7 @@
 #include "decode/bench.h"
 #include "base/fpenv.h"
 #include "base/memory.h"
+#include "decode/session.h"
 #include "kernel/pack.h"
 #include "model/model.h"
 
@@ -244,7 +245,7 @@ nib_status nib_bench_run(double *seconds, nib_bench_cost *cost, const nib_model 
     b.type = nib_model_kv_type(model, taken.cache_type);
     atomic_init(&b.cancel, 0);
     uint64_t saved = nib_fp_enter();
-    status = nib_bench_pool(&b.pool, &taken, err);
+    status = nib_session_pool(&b.pool, &taken, err);
     status = status != NIB_OK ? status : make_room(&b, err);
     status = status != NIB_OK ? status : measure(seconds, &b, err);
     nib_fp_leave(saved);

@@ -2,11 +2,11 @@
  * the best of several tries, because a neighbour can only make it less. */
 #include <time.h>
 
-#include "base/cpu_count.h"
 #include "base/fpenv.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "decode/bench.h"
+#include "decode/session.h"
 #include "model/model.h"
 
 enum {
@@ -29,12 +29,6 @@ nib_status nib_bench_options(nib_session_options *taken, const nib_session_optio
         *taken = *options;
     }
     return status;
-}
-
-nib_status nib_bench_pool(nib_pool **pool, const nib_session_options *options, nib_error *err) {
-    int threads = options->threads == NIB_UNSET ? nib_cpu_count() : (int)options->threads;
-    *pool = NULL;
-    return threads == 1 ? NIB_OK : nib_pool_new(pool, threads, err);
 }
 
 typedef enum limit_kind { LIMIT_READ, LIMIT_F32, LIMIT_INT8 } limit_kind;
@@ -157,7 +151,7 @@ nib_status nib_bench_measure_limits(nib_bench_limits *limits, const nib_model *m
     l->kernels = model->kernels;
     l->n_chunks = count_chunks(model);
     uint64_t saved = nib_fp_enter();
-    status = nib_bench_pool(&l->pool, &taken, err);
+    status = nib_session_pool(&l->pool, &taken, err);
     status = status != NIB_OK ? status : measure(limits, l, err);
     nib_fp_leave(saved);
     nib_pool_free(l->pool);

@@ -8,13 +8,10 @@
 #include "base/memory.h"
 #include "base/options.h"
 
-/* As many as asked for; those of a custom model are the caller's. */
-static nib_status start_threads(nib_session *session, nib_error *err) {
-    int64_t threads = session->options.threads == NIB_UNSET ? nib_cpu_count() : session->options.threads;
-    if (threads == 1 || nib_model_is_custom(session->model)) {
-        return NIB_OK;
-    }
-    return nib_pool_new(&session->pool, (int)threads, err);
+nib_status nib_session_pool(nib_pool **pool, const nib_session_options *options, nib_error *err) {
+    int threads = options->threads == NIB_UNSET ? nib_cpu_count() : (int)options->threads;
+    *pool = NULL;
+    return threads == 1 ? NIB_OK : nib_pool_new(pool, threads, err);
 }
 
 nib_status nib_session_new(nib_session **out, nib_model *model, const nib_session_options *options, nib_error *err) {
@@ -36,7 +33,8 @@ nib_status nib_session_new(nib_session **out, nib_model *model, const nib_sessio
     session->stats.size = sizeof session->stats;
     atomic_init(&session->cancel, 0);
     nib_kv_init(&session->kv, &model->config, nib_model_kv_type(model, taken.cache_type));
-    nib_status status = start_threads(session, err);
+    /* A custom model's threads are the caller's. */
+    nib_status status = nib_model_is_custom(model) ? NIB_OK : nib_session_pool(&session->pool, &taken, err);
     if (status != NIB_OK) {
         nib_free(session);
         return status;

@@ -23,6 +23,9 @@ struct nib_session {
     nib_session_stats stats;
 };
 
+/* The threads that the option asks for; *pool is NULL when that is the caller's alone. Returns NIB_OK; NIB_ENOMEM. */
+nib_status nib_session_pool(nib_pool **pool, const nib_session_options *options, nib_error *err);
+
 /* Make the timeline tokens [n] and give the logits after each of tokens first .. n-1, logits [n - first][V]. What is
  * shared with the timeline before `first` is not encoded again. Ids and length are checked by the caller. Returns NIB_OK;
  * NIB_ECANCELLED; NIB_ECALLBACK; NIB_ENOMEM. */

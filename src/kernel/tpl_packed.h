@@ -5,7 +5,7 @@
 
 #include "kernel/tpl_maths.h"
 
-enum { PACKED_PARTS = 16 / PASS_LANES, PACKED_RECORD = 32 + 4 + 4 + 4 };
+enum { PACKED_PARTS = 16 / PASS_LANES };
 
 /* ---- Activations. */
 
@@ -33,7 +33,7 @@ LANE_OP void quantize_block(int8_t *q, float *d, float *S, int16_t *sums, const 
 static void quantize_group(unsigned char *q, const float *x, int64_t x_stride, int64_t n, int64_t cols) {
     for (int64_t t = 0; t < n; t++) {
         unsigned char *record = q;
-        for (int64_t k = 0; k < cols; k += 32, record += n * PACKED_RECORD) {
+        for (int64_t k = 0; k < cols; k += 32, record += n * NIB_QUANT_BLOCK) {
             unsigned char *rest = record + 32 * n + 4 * t;
             float d, S;
             int16_t sums[2];
@@ -272,8 +272,8 @@ LANE_OP void strip_tile(const strip_job *job, int part, int n_parts, int64_t t, 
                 add_tile(sum[i], &p, kind, codes, s, m, n_tokens);
             }
             p.tile += kind.tile_bytes;
-            p.q += job->width * PACKED_RECORD;
-            p.rest += job->width * PACKED_RECORD;
+            p.q += job->width * NIB_QUANT_BLOCK;
+            p.rest += job->width * NIB_QUANT_BLOCK;
         }
         block = p.tile + kind.head_bytes;
     }

@@ -7,7 +7,8 @@
 
 enum { SMALL_FLOPS = 100000 /* about 2 microseconds: not worth sharing */ };
 
-int64_t nib_first_key(const nib_config *config, int64_t layer, int64_t pos) {
+/* The first key that a row sees in a layer. */
+static int64_t first_key(const nib_config *config, int64_t layer, int64_t pos) {
     return nib_config_is_global(config, layer) || pos < config->window ? 0 : pos - config->window + 1;
 }
 
@@ -32,7 +33,7 @@ int64_t nib_attend_tiles(nib_work *work, const nib_config *config, const nib_for
 
 /* Groups that a row sees: their number, and the first in *first. */
 static int64_t groups_of(int64_t *first, const nib_config *c, int64_t layer, int64_t pos) {
-    *first = nib_first_key(c, layer, pos) / NIB_GROUP;
+    *first = first_key(c, layer, pos) / NIB_GROUP;
     return pos / NIB_GROUP - *first + 1;
 }
 
@@ -95,7 +96,7 @@ bool nib_attend_is_small(const nib_pass *p) {
 
 /* The visible keys of group g for a row: false when there is none. */
 static bool sees(nib_attn_shape *shape, const nib_pass *p, const nib_forward_row *row, int64_t g) {
-    int64_t start = g * NIB_GROUP, first = nib_first_key(p->c, p->index, row->pos) - start, last = row->pos - start;
+    int64_t start = g * NIB_GROUP, first = first_key(p->c, p->index, row->pos) - start, last = row->pos - start;
     if (first >= NIB_GROUP || last < 0) {
         return false;
     }

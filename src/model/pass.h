@@ -33,9 +33,6 @@ typedef struct nib_pass {
 /* Sorts the rows into work->tiles and returns how many there are. */
 int64_t nib_attend_tiles(nib_work *work, const nib_config *config, const nib_forward_row *rows, int64_t n);
 
-/* The first key that a row sees in a layer. */
-int64_t nib_first_key(const nib_config *config, int64_t layer, int64_t pos);
-
 /* Plans the attention of the pass's layer for so many threads; returns the number of units. */
 int nib_attend_plan_layer(nib_pass *pass, int threads);
 

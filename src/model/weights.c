@@ -1,4 +1,4 @@
-/* Binding the tensors of a file to the places that the block function reads. */
+/* Binding the tensors of a file to the places that the block function reads, and packing them there. */
 #include "model/weights.h"
 
 #include <stdio.h>

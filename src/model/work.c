@@ -1,4 +1,4 @@
-/* The work area of a session, one allocation. */
+/* The work area of a session: what depends on the rows in one block, and room of each thread for attention. */
 #include "model/work.h"
 
 #include "base/maths.h"
