@@ -1,5 +1,6 @@
 /* Generation: rows of prompts to rows of tokens; whole (nib_generate), with a callback for each token, or a token at a
- * time (nib_stream). All three are one loop. */
+ * time (nib_stream). All three are one loop. Rows of any length go through the model together, at most max_rows of the
+ * session at a time; none depends on the others. */
 #ifndef NIB_GENERATE_H
 #define NIB_GENERATE_H
 
@@ -35,7 +36,8 @@ typedef struct nib_token {
     nib_finish finish; /* NIB_FINISH_NONE until the row's last step */
 } nib_token;
 
-/** Called after each token. Returns 0 to go on; anything else ends the row and all that follow it as cancelled. */
+/** Called after each token, in rounds: one token of every row that is running, in the order of the rows. Returns 0 to go
+ *  on; anything else ends all rows that have not ended as cancelled, and it is not called again. */
 typedef int (*nib_token_fn)(const nib_token *token, void *user);
 
 /** One finished row. */
@@ -49,6 +51,7 @@ typedef struct nib_row {
                               a tokenizer */
     size_t text_len;
     nib_finish finish;
+    uint64_t seed; /* the one used */
 } nib_row;
 
 /** What nib_generate gives. B = prompts x candidates; rows in the order of the prompts, candidates within a prompt. */
@@ -57,7 +60,7 @@ typedef struct nib_result {
     const int32_t *ids;    /* [B][T] prompt and new tokens, then pad */
     const size_t *lengths; /* [B] tokens of each row before the pad */
     const nib_row *rows;   /* [B] */
-    uint64_t seed;         /* the one used */
+    uint64_t seed;         /* the one of the first row */
 } nib_result;
 
 /** Generate.
@@ -67,15 +70,25 @@ typedef struct nib_result {
  *  options             NULL for the defaults
  *  callback, user      NULL, or called after each token
  *
- *  A cancelled call returns NIB_OK with the rows that were begun, the last of them NIB_FINISH_CANCELLED, and the others
- *  with no new tokens.
+ *  A cancelled call returns NIB_OK; rows that had not ended are NIB_FINISH_CANCELLED with the tokens they had.
  *  Returns NIB_OK; NIB_EINVAL (no prompts; an empty row without start token; an id outside 0 .. V-1, named with row and
- *          index; an option); NIB_EFULL (a prompt as long as the context or longer); NIB_EUNSUPPORTED (stop strings
+ *          index; an option); NIB_EFULL (a prompt as long as the context or longer; a row longer than max_cache_len of a
+ *          static cache); NIB_EUNSUPPORTED (stop strings
  *          without a tokenizer); NIB_ENUMERIC; NIB_ECALLBACK; NIB_ENOMEM.
  *  Source  lmxlab generate, lucid CausalLMMixin.generate. Differs: see docs/options.md.
  */
 NIB_API nib_status nib_generate(nib_result **out, nib_session *session, const nib_prompt *prompts, size_t n_prompts,
                                 const nib_generate_options *options, nib_token_fn callback, void *user, nib_error *err);
+
+/** Generate with options for each prompt: stop rules, limits, seed, candidates, all but what belongs to the session.
+ *
+ *  options [n_prompts]  each NULL for the defaults
+ *
+ *  Otherwise as nib_generate.
+ */
+NIB_API nib_status nib_generate_each(nib_result **out, nib_session *session, const nib_prompt *prompts,
+                                     size_t n_prompts, const nib_generate_options *const *options,
+                                     nib_token_fn callback, void *user, nib_error *err);
 
 /** Free a result. NULL is accepted. */
 NIB_API void nib_result_free(nib_result *result);

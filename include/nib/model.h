@@ -92,6 +92,9 @@ typedef int (*nib_forward_fn)(float *logits, const int32_t *prefix, size_t rows,
 /** Fill logits [V] after one more token of a row whose earlier tokens were given before, position by position. Position
  *  0 begins the row anew; a position that was given before rewinds the row to it.
  *
+ *  row  0 .. max_rows - 1 of the session: rows grow side by side, each with a cache of its own. A model that keeps one
+ *       cache only is used with max_rows 1.
+ *
  *  Returns 0, or anything else to end the call with NIB_ECALLBACK.
  */
 typedef int (*nib_step_fn)(float *logits, int32_t token, size_t row, size_t position, void *user);

@@ -51,15 +51,18 @@ typedef struct nib_session_options {
     /* Element type of the KV cache; it changes the results; auto: f16 with compute fast, f32 with exact. Default
        auto. Source: llama.cpp --cache-type-k. */
     int cache_type;
-    /* Room of the static cache in tokens; refused with another kind of cache. Default unset, 1 to 2147483647.
-       Source: lucid max_cache_len. */
+    /* Room of the static cache in tokens of one row, prompt and new ones together; unset: what the longest row
+       needs; refused with another kind of cache. Default unset, 1 to 2147483647. Source: lucid max_cache_len. */
     int64_t max_cache_len;
+    /* Rows that go through the model together; others wait for one to end; the results are the same bits for each.
+       Default 32, 1 to 65536. Source: vLLM max_num_seqs. */
+    int64_t max_rows;
     /* Tokens of a prompt that are encoded in one pass; the results are the same bits for each. Default 256, 0 to
        2147483647. 0: the whole prompt at once. Source: vLLM chunked prefill. */
     int64_t prefill_chunk;
 } nib_session_options;
 
-#define NIB_SESSION_OPTIONS_INIT { (uint32_t)sizeof(nib_session_options), NIB_UNSET, 0, 0, NIB_UNSET, 256 }
+#define NIB_SESSION_OPTIONS_INIT { (uint32_t)sizeof(nib_session_options), NIB_UNSET, 0, 0, NIB_UNSET, 32, 256 }
 
 enum { NIB_DO_SAMPLE_UNSET = 0, NIB_DO_SAMPLE_NO = 1, NIB_DO_SAMPLE_YES = 2 };
 enum { NIB_IGNORE_EOS_NO = 0, NIB_IGNORE_EOS_YES = 1 };

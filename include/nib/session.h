@@ -1,4 +1,5 @@
-/* Sessions: a timeline of tokens with its KV cache and logits, used by one thread at a time. */
+/* Sessions: timelines of tokens with their KV cache and logits, used by one thread at a time. What a call leaves in the
+ * cache, the next one reuses if its text begins alike. */
 #ifndef NIB_SESSION_H
 #define NIB_SESSION_H
 
@@ -17,7 +18,11 @@ typedef struct nib_session_stats {
     uint64_t tokens_encoded; /* tokens that went through the model */
     uint64_t tokens_reused;  /* tokens of a prompt that were still in the cache */
     uint64_t forward_passes; /* calls of the model */
-    size_t cache_bytes;      /* memory of the KV cache now */
+    uint64_t tokens_again;   /* tokens of a prompt that had been in the cache, but whose windowed layers had given back
+                                what lies behind: encoded again */
+    size_t cache_bytes;      /* memory of the KV cache now; pages that rows share count once */
+    size_t cache_peak_bytes; /* the most it was */
+    uint64_t cache_read_bytes; /* that attention read of the cache; a page once for the rows that share it */
 } nib_session_stats;
 
 /** Start a session on a model. The model stays alive as long as the session. It starts the threads that options->threads
@@ -42,6 +47,9 @@ NIB_API nib_status nib_session_new(nib_session **out, nib_model *model, const ni
  */
 NIB_API nib_status nib_session_logits(float *logits, nib_session *session, const int32_t *tokens, size_t n,
                                       size_t first, nib_error *err);
+
+/** Forget all texts and give the memory of the cache back; a static cache keeps its own. */
+NIB_API void nib_session_clear(nib_session *session);
 
 /** Make the call that is running on the session, or the next one, end soon. From another thread or a signal handler;
  *  nothing but an atomic store. A generation ends with what it has (NIB_FINISH_CANCELLED), any other call with

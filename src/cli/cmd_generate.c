@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/jsonl.h"
+#include "cli/rows.h"
 
 static const char usage[] =
     "usage: nib generate -m MODEL [-p TEXT | --prompt-ids IDS | -f FILE] [flags]\n\n"
@@ -320,13 +321,17 @@ static void catch_interrupt(nib_session *session) {
 /* What the callback keeps from token to token. */
 typedef struct progress {
     bool json, has_text;
-    bool in_row;         /* this row has begun its line */
+    size_t num_return;
+    nib_cli_rows rows;
     double begun, first; /* seconds; first: when the first token came, 0 before */
     size_t n;
 } progress;
 
 static int on_token(const nib_token *token, void *user) {
     progress *p = user;
+    char id[16];
+    const char *text = token->text;
+    size_t len = token->text_len, row = token->row * p->num_return + token->index;
     if (token->id >= 0) {
         p->first = p->n == 0 ? nib_cli_seconds() : p->first;
         p->n++;
@@ -334,17 +339,12 @@ static int on_token(const nib_token *token, void *user) {
     if (p->json) {
         return 0;
     }
-    if (p->has_text) {
-        (void)fwrite(token->text, 1, token->text_len, stdout);
-    } else if (token->id >= 0) {
-        printf("%s%d", p->in_row ? " " : "", token->id);
+    if (!p->has_text) {
+        int n = token->id < 0 ? 0 : snprintf(id, sizeof id, "%s%d", p->rows.rows[row].begun ? " " : "", token->id);
+        text = id;
+        len = (size_t)n;
     }
-    p->in_row = token->finish == NIB_FINISH_NONE;
-    if (token->finish != NIB_FINISH_NONE) {
-        putchar('\n');
-    }
-    /* A reader that went away ends the work. */
-    return fflush(stdout) != 0;
+    return nib_cli_rows_add(&p->rows, row, text, len, token->finish != NIB_FINISH_NONE) ? 0 : 1;
 }
 
 static void print_row(const nib_row *row, uint64_t seed) {
@@ -400,36 +400,57 @@ static void print_timings(const nib_result *result, const progress *p) {
                 (unsigned long long)result->seed);
 }
 
-static int run(const request *r, nib_session *session, const nib_model *model) {
+/* Prints what is still to be printed. Returns an exit code. */
+static int finish(const request *r, const nib_result *result, const progress *p) {
+    bool cancelled = false;
+    for (size_t i = 0; i < result->B; i++) {
+        cancelled = cancelled || result->rows[i].finish == NIB_FINISH_CANCELLED;
+        if (r->json) {
+            print_row(&result->rows[i], result->rows[i].seed);
+        }
+    }
+    print_timings(result, p);
+    if (p->rows.no_memory) {
+        nib_cli_say("out of memory while the text of the rows was kept");
+        return NIB_EXIT_MEMORY;
+    }
+    /* A reader that went away cancels too; that is no Ctrl-C. */
+    return nib_cli_finish_output(cancelled && !ferror(stdout) ? NIB_EXIT_INTERRUPTED : NIB_EXIT_OK);
+}
+
+static int run_prompts(const request *r, nib_session *session, const nib_prompt *prompts, progress *p) {
     nib_error err;
     nib_result *result;
-    progress p = {.json = r->json, .has_text = nib_model_tokenizer(model) != NULL, .begun = nib_cli_seconds()};
+    catch_interrupt(session);
+    nib_status status = nib_generate(&result, session, prompts, r->n_sources, &r->generate, on_token, p, &err);
+    catch_interrupt(NULL);
+    if (status != NIB_OK) {
+        (void)nib_cli_finish_output(NIB_EXIT_OK);
+        return nib_cli_fail(&err);
+    }
+    int code = finish(r, result, p);
+    nib_result_free(result);
+    return code;
+}
+
+static int run(const request *r, nib_session *session, const nib_model *model) {
+    size_t num_return = (size_t)r->generate.num_return;
+    progress p = {.json = r->json,
+                  .has_text = nib_model_tokenizer(model) != NULL,
+                  .num_return = num_return,
+                  .begun = nib_cli_seconds()};
     nib_prompt *prompts = malloc(r->n_sources * sizeof *prompts);
-    if (prompts == NULL) {
+    if (prompts == NULL || !nib_cli_rows_init(&p.rows, r->n_sources * num_return)) {
+        free(prompts);
         return out_of_memory();
     }
     for (size_t i = 0; i < r->n_sources; i++) {
         prompts[i] = (nib_prompt){r->sources[i].ids, r->sources[i].n};
     }
-    catch_interrupt(session);
-    nib_status status = nib_generate(&result, session, prompts, r->n_sources, &r->generate, on_token, &p, &err);
-    catch_interrupt(NULL);
+    int code = run_prompts(r, session, prompts, &p);
+    nib_cli_rows_free(&p.rows);
     free(prompts);
-    if (status != NIB_OK) {
-        (void)nib_cli_finish_output(NIB_EXIT_OK);
-        return nib_cli_fail(&err);
-    }
-    bool cancelled = false;
-    for (size_t i = 0; i < result->B; i++) {
-        cancelled = cancelled || result->rows[i].finish == NIB_FINISH_CANCELLED;
-        if (r->json) {
-            print_row(&result->rows[i], result->seed);
-        }
-    }
-    print_timings(result, &p);
-    nib_result_free(result);
-    /* A reader that went away cancels too; that is no Ctrl-C. */
-    return nib_cli_finish_output(cancelled && !ferror(stdout) ? NIB_EXIT_INTERRUPTED : NIB_EXIT_OK);
+    return code;
 }
 
 /* The model is open: prompts to ids, a session, the run. */

@@ -13,6 +13,7 @@ typedef struct bench {
     const nib_bench_work *work;
     size_t chunk; /* tokens of a prefill pass */
     nib_kv_type type;
+    nib_kv_store store;
     nib_pool *pool;
     nib_work area;
     atomic_int cancel;     /* never set */
@@ -209,8 +210,8 @@ static nib_status make_room(bench *b, nib_error *err) {
         return fail_room(err, wanted, (size_t)config->V * sizeof(float), "logits");
     }
     for (size_t s = 0; s < work->batch; s++) {
-        nib_kv_init(&b->kvs[s], config, b->type);
-        if (!nib_kv_reserve(&b->kvs[s], (int64_t)end)) {
+        nib_kv_init(&b->kvs[s], &b->store);
+        if (!nib_kv_reserve(&b->kvs[s], 0, (int64_t)end)) {
             return fail_room(err, end, nib_config_kv_elements(config) * nib_kv_type_bytes(b->type), "the KV cache");
         }
     }
@@ -222,6 +223,7 @@ static void free_bench(bench *b) {
         nib_kv_free(&b->kvs[s]);
     }
     nib_free(b->kvs);
+    nib_kv_store_free(&b->store);
     nib_free(b->rows);
     nib_free(b->logits);
     nib_work_free(&b->area);
@@ -243,6 +245,7 @@ nib_status nib_bench_run(double *seconds, nib_bench_cost *cost, const nib_model 
     b.chunk = taken.prefill_chunk > 0 ? (size_t)taken.prefill_chunk : (size_t)model->config.context;
     b.chunk = b.chunk < NIB_FORWARD_ROWS ? b.chunk : NIB_FORWARD_ROWS;
     b.type = nib_model_kv_type(model, taken.cache_type);
+    nib_kv_store_init(&b.store, &model->config, b.type);
     atomic_init(&b.cancel, 0);
     uint64_t saved = nib_fp_enter();
     status = nib_session_pool(&b.pool, &taken, err);

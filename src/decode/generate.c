@@ -1,4 +1,4 @@
-/* nib_generate: rows one after another through the loop, gathered into a result. */
+/* nib_generate: the steps of the loop, gathered into a result. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -12,12 +12,25 @@ typedef struct gathered {
     size_t *lengths;   /* [B] */
 } gathered;
 
-/* One row while it grows. */
-typedef struct growing {
+/* What is gathered of one row before it ends. */
+typedef struct part {
     float *logprobs; /* [n] */
     size_t n, cap;
     nib_buffer text;
-} growing;
+} part;
+
+/* One call. */
+typedef struct call {
+    nib_request *requests;    /* [n_requests] */
+    const nib_request **each; /* [n_prompts] of a prompt */
+    size_t *first;            /* [n_prompts] row of a prompt's candidate 0 */
+    size_t n_requests, n_prompts, B;
+    part *parts; /* [B] */
+    nib_loop loop;
+    gathered *g;
+    nib_token_fn callback; /* NULL once it wanted no more */
+    void *user;
+} call;
 
 void nib_result_free(nib_result *result) {
     if (result == NULL) {
@@ -35,11 +48,9 @@ void nib_result_free(nib_result *result) {
     nib_free(g);
 }
 
-static nib_status new_result(gathered **out, size_t n_prompts, size_t num_return, nib_error *err) {
-    size_t B;
+static nib_status new_result(gathered **out, size_t B, nib_error *err) {
     gathered *g = nib_alloc_zero(1, sizeof *g);
-    if (g == NULL || !nib_mul_size(&B, n_prompts, num_return)) {
-        nib_free(g);
+    if (g == NULL) {
         return nib_fail_memory(err, sizeof *g, "a result");
     }
     g->rows = nib_alloc_zero(B, sizeof g->rows[0]);
@@ -53,75 +64,64 @@ static nib_status new_result(gathered **out, size_t n_prompts, size_t num_return
     return NIB_OK;
 }
 
-static nib_status take_step(growing *row, const nib_token *token, nib_error *err) {
+static nib_status take_step(part *p, const nib_token *token, nib_error *err) {
     if (token->id >= 0) {
-        if (!nib_reserve(&row->logprobs, &row->cap, row->n + 1, sizeof row->logprobs[0])) {
-            return nib_fail_memory(err, (row->n + 1) * sizeof row->logprobs[0], "log-probabilities");
+        if (!nib_reserve(&p->logprobs, &p->cap, p->n + 1, sizeof p->logprobs[0])) {
+            return nib_fail_memory(err, (p->n + 1) * sizeof p->logprobs[0], "log-probabilities");
         }
-        row->logprobs[row->n++] = token->logprob;
+        p->logprobs[p->n++] = token->logprob;
     }
-    if (!nib_buffer_add(&row->text, token->text, token->text_len)) {
+    if (!nib_buffer_add(&p->text, token->text, token->text_len)) {
         return nib_fail_memory(err, token->text_len, "the text of a row");
     }
     return NIB_OK;
 }
 
 /* Move a finished row into the result. */
-static nib_status keep_row(nib_row *kept, const nib_loop *loop, growing *row, nib_finish finish, nib_error *err) {
-    int32_t *ids = nib_alloc(loop->n, sizeof ids[0]);
-    char *text = NULL;
-    if (loop->session->model->tokenizer != NULL) {
-        text = nib_copy_text(row->text.bytes, row->text.len);
+static nib_status keep_row(nib_row *kept, const nib_growing *row, part *p, nib_finish finish, nib_error *err) {
+    bool has_text = row->model->tokenizer != NULL;
+    int32_t *ids = nib_alloc(row->n, sizeof ids[0]);
+    char *text = has_text ? nib_copy_text(p->text.bytes, p->text.len) : NULL;
+    *kept = (nib_row){.row = row->row,
+                      .index = row->index,
+                      .n_prompt = row->n_prompt,
+                      .n = p->n,
+                      .ids = ids,
+                      .logprobs = p->logprobs,
+                      .text = text,
+                      .text_len = p->text.len,
+                      .finish = finish,
+                      .seed = row->request->options.seed};
+    p->logprobs = NULL;
+    nib_buffer_free(&p->text);
+    if (ids == NULL || (text == NULL && has_text)) {
+        return nib_fail_memory(err, row->n * sizeof ids[0], "a finished row");
     }
-    *kept = (nib_row){loop->row, loop->index, loop->n_prompt, row->n, ids, row->logprobs, text, row->text.len, finish};
-    row->logprobs = NULL;
-    if (ids == NULL || (text == NULL && loop->session->model->tokenizer != NULL)) {
-        return nib_fail_memory(err, loop->n * sizeof ids[0], "a finished row");
-    }
-    memcpy(ids, loop->ids, loop->n * sizeof ids[0]);
+    memcpy(ids, row->ids, row->n * sizeof ids[0]);
     return NIB_OK;
 }
 
-/* Run the row that was begun to its end. *cancelled: nothing more may run. */
-static nib_status run_row(nib_row *kept, bool *cancelled, nib_loop *loop, nib_token_fn callback, void *user,
-                          nib_error *err) {
-    growing row = {0};
-    const nib_token *token = NULL;
-    nib_finish finish = NIB_FINISH_NONE;
-    nib_status status = NIB_OK;
-    while (status == NIB_OK && finish == NIB_FINISH_NONE) {
-        status = *cancelled ? nib_loop_cancel(&token, loop, err) : nib_loop_next(&token, loop, err);
-        status = status != NIB_OK ? status : take_step(&row, token, err);
-        if (status == NIB_OK) {
-            finish = token->finish;
-            if (callback != NULL && callback(token, user) != 0) {
-                *cancelled = true;
-            }
+static nib_status run(call *c, nib_error *err) {
+    const nib_token *token;
+    nib_status status = nib_loop_next(&token, &c->loop, err);
+    while (status == NIB_OK && token != NULL) {
+        size_t at = c->first[token->row] + token->index;
+        status = take_step(&c->parts[at], token, err);
+        if (status == NIB_OK && c->callback != NULL && c->callback(token, c->user) != 0) {
+            c->callback = NULL;
+            nib_loop_cancel(&c->loop);
         }
-    }
-    *cancelled = *cancelled || finish == NIB_FINISH_CANCELLED;
-    status = status != NIB_OK ? status : keep_row(kept, loop, &row, finish, err);
-    nib_free(row.logprobs);
-    nib_buffer_free(&row.text);
-    return status;
-}
-
-static nib_status run_rows(gathered *g, nib_loop *loop, const nib_prompt *prompts, nib_token_fn callback, void *user,
-                           nib_error *err) {
-    size_t num_return = (size_t)loop->request->options.num_return;
-    bool cancelled = false;
-    nib_status status = NIB_OK;
-    /* A failure to make g has ended the call. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    for (size_t i = 0; i < g->result.B && status == NIB_OK; i++) {
-        status = nib_loop_begin(loop, prompts[i / num_return], i / num_return, i % num_return, err);
-        status =
-            status != NIB_OK ? status : run_row(&g->rows[i], &cancelled, loop, cancelled ? NULL : callback, user, err);
+        if (status == NIB_OK && token->finish != NIB_FINISH_NONE) {
+            status = keep_row(&c->g->rows[at], c->loop.current, &c->parts[at], token->finish, err);
+        }
+        status = status != NIB_OK ? status : nib_loop_next(&token, &c->loop, err);
     }
     return status;
 }
 
 /* The table of ids with pad. */
-static nib_status fill_table(gathered *g, const nib_request *request, nib_error *err) {
+static nib_status fill_table(call *c, nib_error *err) {
+    gathered *g = c->g;
     nib_result *result = &g->result;
     size_t cells;
     for (size_t i = 0; i < result->B; i++) {
@@ -135,41 +135,97 @@ static nib_status fill_table(gathered *g, const nib_request *request, nib_error 
         int32_t *row = g->table + i * result->T;
         memcpy(row, g->rows[i].ids, g->lengths[i] * sizeof row[0]);
         for (size_t t = g->lengths[i]; t < result->T; t++) {
-            row[t] = request->pad_id;
+            row[t] = c->each[g->rows[i].row]->pad_id;
         }
     }
     result->ids = g->table;
     result->lengths = g->lengths;
     result->rows = g->rows;
-    result->seed = request->options.seed;
+    result->seed = c->each[0]->options.seed;
+    return NIB_OK;
+}
+
+/* Requests: one for all prompts, or one for each. */
+static nib_status make_requests(call *c, const nib_session *session, const nib_generate_options *const *options,
+                                bool for_each, nib_error *err) {
+    c->n_requests = for_each ? c->n_prompts : 1;
+    c->requests = nib_alloc_zero(c->n_requests, sizeof c->requests[0]);
+    c->each = nib_alloc(c->n_prompts, sizeof(const nib_request *));
+    c->first = nib_alloc(c->n_prompts, sizeof c->first[0]);
+    if (c->requests == NULL || c->each == NULL || c->first == NULL) {
+        return nib_fail_memory(err, c->n_prompts * sizeof(nib_request), "the options of the rows");
+    }
+    nib_status status = NIB_OK;
+    for (size_t i = 0; i < c->n_requests && status == NIB_OK; i++) {
+        status = nib_request_init(&c->requests[i], session, options == NULL ? NULL : options[i], err);
+    }
+    return status;
+}
+
+static nib_status check_prompts(call *c, const nib_session *session, const nib_prompt *prompts, nib_error *err) {
+    nib_status status = NIB_OK;
+    for (size_t i = 0; i < c->n_prompts && status == NIB_OK; i++) {
+        c->each[i] = &c->requests[c->n_requests == 1 ? 0 : i];
+        c->first[i] = c->B;
+        if (!nib_add_size(&c->B, c->B, (size_t)c->each[i]->options.num_return)) {
+            return nib_fail_memory(err, SIZE_MAX, "the rows of a result");
+        }
+        status = nib_request_check_prompt(c->each[i], session, &prompts[i], i, err);
+    }
+    return status;
+}
+
+static nib_status make_room(call *c, nib_session *session, const nib_prompt *prompts, nib_error *err) {
+    c->parts = nib_alloc_zero(c->B, sizeof c->parts[0]);
+    if (c->parts == NULL) {
+        return nib_fail_memory(err, c->B * sizeof c->parts[0], "the rows of a result");
+    }
+    nib_status status = new_result(&c->g, c->B, err);
+    size_t max_rows = (size_t)session->options.max_rows;
+    return status != NIB_OK ? status : nib_loop_init(&c->loop, session, c->each, prompts, c->n_prompts, max_rows, err);
+}
+
+static void free_call(call *c) {
+    nib_loop_free(&c->loop);
+    for (size_t i = 0; c->parts != NULL && i < c->B; i++) {
+        nib_free(c->parts[i].logprobs);
+        nib_buffer_free(&c->parts[i].text);
+    }
+    nib_free(c->parts);
+    nib_free(c->requests);
+    nib_free((void *)c->each);
+    nib_free(c->first);
+}
+
+static nib_status generate(nib_result **out, nib_session *session, const nib_prompt *prompts,
+                           const nib_generate_options *const *options, bool for_each, call *c, nib_error *err) {
+    *out = NULL;
+    if (prompts == NULL || c->n_prompts == 0) {
+        return nib_fail(err, NIB_EINVAL, "prompts: none, expected at least one");
+    }
+    nib_status status = make_requests(c, session, options, for_each, err);
+    status = status != NIB_OK ? status : check_prompts(c, session, prompts, err);
+    status = status != NIB_OK ? status : make_room(c, session, prompts, err);
+    status = status != NIB_OK ? status : run(c, err);
+    status = status != NIB_OK ? status : fill_table(c, err);
+    free_call(c);
+    if (status != NIB_OK) {
+        nib_result_free(c->g == NULL ? NULL : &c->g->result);
+        return status;
+    }
+    *out = &c->g->result;
     return NIB_OK;
 }
 
 nib_status nib_generate(nib_result **out, nib_session *session, const nib_prompt *prompts, size_t n_prompts,
                         const nib_generate_options *options, nib_token_fn callback, void *user, nib_error *err) {
-    nib_request request;
-    nib_loop loop;
-    gathered *g = NULL;
-    *out = NULL;
-    if (prompts == NULL || n_prompts == 0) {
-        return nib_fail(err, NIB_EINVAL, "prompts: none, expected at least one");
-    }
-    nib_status status = nib_request_init(&request, session, options, err);
-    for (size_t i = 0; i < n_prompts && status == NIB_OK; i++) {
-        status = nib_request_check_prompt(session, &prompts[i], i, err);
-    }
-    status = status != NIB_OK ? status : nib_loop_init(&loop, session, &request, err);
-    if (status != NIB_OK) {
-        return status;
-    }
-    status = new_result(&g, n_prompts, (size_t)request.options.num_return, err);
-    status = status != NIB_OK ? status : run_rows(g, &loop, prompts, callback, user, err);
-    status = status != NIB_OK ? status : fill_table(g, &request, err);
-    nib_loop_free(&loop);
-    if (status != NIB_OK) {
-        nib_result_free(g == NULL ? NULL : &g->result);
-        return status;
-    }
-    *out = &g->result;
-    return NIB_OK;
+    call c = {.n_prompts = n_prompts, .callback = callback, .user = user};
+    return generate(out, session, prompts, &options, false, &c, err);
+}
+
+nib_status nib_generate_each(nib_result **out, nib_session *session, const nib_prompt *prompts, size_t n_prompts,
+                             const nib_generate_options *const *options, nib_token_fn callback, void *user,
+                             nib_error *err) {
+    call c = {.n_prompts = n_prompts, .callback = callback, .user = user};
+    return generate(out, session, prompts, options, true, &c, err);
 }

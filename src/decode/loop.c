@@ -5,104 +5,70 @@
 
 #include "base/fpenv.h"
 #include "base/memory.h"
-#include "base/options.h"
-#include "base/random.h"
 
-enum { DEFAULT_NEW_TOKENS = 100 };
+/* Tokens that a row must have in common with one that is encoded in the same pass to wait for it. */
+enum { WORTH_WAITING = 32 };
 
-/* Which ids end a row, and which may not be drawn. */
-static void choose_ends(nib_request *request, const nib_model *model) {
-    const nib_generate_options *options = &request->options;
-    if (options->ignore_eos == NIB_IGNORE_EOS_YES) {
-        return;
+/* ---- room ---- */
+
+/* Rows of all prompts, max_rows at most. */
+static size_t count_rows(const nib_request *const *requests, size_t n_prompts, size_t max_rows) {
+    size_t n = 0;
+    for (size_t i = 0; i < n_prompts && n < max_rows; i++) {
+        n += (size_t)requests[i]->options.num_return;
     }
-    bool replaced = options->n_eos_id > 0;
-    request->end_ids = replaced ? options->eos_id : model->end_ids;
-    request->n_end_ids = replaced ? options->n_eos_id : model->n_end_ids;
+    return n < max_rows ? n : max_rows;
 }
 
-static void choose_params(nib_request *request) {
-    nib_generate_options *options = &request->options;
-    if (!options->has_seed) {
-        options->seed = nib_random_seed();
-        options->has_seed = 1;
+static size_t longest_row(const nib_loop *loop) {
+    size_t longest = 0;
+    for (size_t i = 0; i < loop->n_prompts; i++) {
+        size_t n_prompt = loop->prompts[i].n > 0 ? loop->prompts[i].n : 1;
+        size_t n = n_prompt + nib_request_limit(loop->requests[i], loop->session, n_prompt);
+        longest = n > longest ? n : longest;
     }
-    request->params = (nib_sample_params){
-        .greedy = options->do_sample == NIB_DO_SAMPLE_NO || options->temperature == 0,
-        .temperature = options->temperature,
-        .top_k = options->top_k,
-        .top_p = options->top_p,
-        .min_p = options->min_p,
-        .repetition_penalty = options->repetition_penalty,
-        .cdf = options->sampler == NIB_SAMPLER_CDF,
-        .processed_logprobs = options->logprobs == NIB_LOGPROBS_PROCESSED,
-        .seed = options->seed,
-    };
+    return longest;
 }
 
-static nib_status check_request(nib_request *request, const nib_session *session, const nib_generate_options *options,
-                                nib_error *err) {
-    static const nib_generate_options defaults = NIB_GENERATE_OPTIONS_INIT;
-    const nib_model *model = session->model;
-    const nib_generate_options *taken = options == NULL ? &defaults : options;
-    nib_status status = nib_options_check(taken, NIB_SCOPE_GENERATE, err);
-    status = status != NIB_OK ? status : nib_generate_options_check_ids(taken, model->config.V, err);
-    if (status != NIB_OK) {
-        return status;
+static nib_status new_samplers(nib_loop *loop, nib_error *err) {
+    const nib_model *model = loop->session->model;
+    size_t threads = (size_t)nib_pool_n(loop->session->pool);
+    size_t n = threads < loop->n_places ? threads : loop->n_places;
+    loop->samplers = nib_alloc_zero(threads, sizeof(nib_sampler *));
+    nib_status status =
+        loop->samplers == NULL ? nib_fail_memory(err, threads * sizeof(nib_sampler *), "samplers") : NIB_OK;
+    /* Any thread of the pool may choose, however few rows there are. */
+    n = loop->n_places > 1 ? threads : n;
+    while (loop->n_samplers < n && status == NIB_OK) {
+        status = nib_sampler_new(&loop->samplers[loop->n_samplers], model->config.V, model->kernels, err);
+        loop->n_samplers += status == NIB_OK;
     }
-    if (taken->n_stop > 0 && model->tokenizer == NULL) {
-        return nib_fail(err, NIB_EUNSUPPORTED, "stop: %zu texts given, expected none: the model has no tokenizer",
-                        taken->n_stop);
-    }
-    *request = (nib_request){.options = *taken};
-    choose_ends(request, model);
-    choose_params(request);
-    int32_t own = model->pad_id >= 0 ? model->pad_id : 0;
-    request->pad_id = taken->pad_id != NIB_UNSET ? (int32_t)taken->pad_id : own;
-    return NIB_OK;
-}
-
-nib_status nib_request_init(nib_request *request, const nib_session *session, const nib_generate_options *options,
-                            nib_error *err) {
-    uint64_t saved = nib_fp_enter(); /* a host that flushes subnormals would take a tiny temperature for 0 */
-    nib_status status = check_request(request, session, options, err);
-    nib_fp_leave(saved);
     return status;
 }
 
-nib_status nib_request_check_prompt(const nib_session *session, const nib_prompt *prompt, size_t row, nib_error *err) {
-    const nib_config *config = &session->model->config;
-    if (prompt->n > 0 && prompt->ids == NULL) {
-        return nib_fail(err, NIB_EINVAL, "prompt %zu: NULL with n %zu, expected ids", row, prompt->n);
+static nib_status make_room(nib_loop *loop, nib_error *err) {
+    size_t V = (size_t)loop->session->model->config.V, n = loop->n_places, n_logits;
+    loop->rows = nib_alloc_zero(n, sizeof loop->rows[0]);
+    loop->live = nib_alloc(n, sizeof(nib_growing *));
+    loop->feeds = nib_alloc(n, sizeof loop->feeds[0]);
+    if (loop->rows == NULL || loop->live == NULL || loop->feeds == NULL) {
+        return nib_fail_memory(err, n * sizeof loop->rows[0], "the rows of a batch");
     }
-    if (prompt->n == 0 && session->model->start_id < 0) {
-        return nib_fail(err, NIB_EINVAL, "prompt %zu: empty, expected at least one token: the model has no start token",
-                        row);
+    if (!nib_mul_size(&n_logits, n, V) || (loop->logits = nib_alloc(n_logits, sizeof(float))) == NULL) {
+        return nib_fail_memory(err, n * V * sizeof(float), "logits");
     }
-    for (size_t i = 0; i < prompt->n; i++) {
-        if (prompt->ids[i] < 0 || prompt->ids[i] >= config->V) {
-            return nib_fail(err, NIB_EINVAL, "prompt %zu: id %d at index %zu, expected 0 to %lld", row, prompt->ids[i],
-                            i, (long long)(config->V - 1));
-        }
+    for (size_t i = 0; i < n; i++) {
+        loop->live[i] = &loop->rows[i];
     }
-    size_t n = prompt->n > 0 ? prompt->n : 1;
-    if (n >= (size_t)config->context) {
-        return nib_fail(err, NIB_EFULL, "prompt %zu: %zu tokens, expected fewer than the context of %lld", row, n,
-                        (long long)config->context);
-    }
-    return NIB_OK;
+    nib_status status = new_samplers(loop, err);
+    return status != NIB_OK ? status : nib_session_fix(loop->session, n, longest_row(loop), err);
 }
 
-nib_status nib_loop_init(nib_loop *loop, nib_session *session, const nib_request *request, nib_error *err) {
-    size_t V = (size_t)session->model->config.V;
-    *loop = (nib_loop){.session = session, .request = request, .done = true};
-    loop->stop.texts = request->options.stop;
-    loop->stop.n_texts = request->options.n_stop;
-    loop->logits = nib_alloc(V, sizeof(float));
-    if (loop->logits == NULL) {
-        return nib_fail_memory(err, V * sizeof(float), "logits");
-    }
-    nib_status status = nib_sampler_new(&loop->sampler, session->model->config.V, session->model->kernels, err);
+nib_status nib_loop_init(nib_loop *loop, nib_session *session, const nib_request *const *requests,
+                         const nib_prompt *prompts, size_t n_prompts, size_t max_rows, nib_error *err) {
+    *loop = (nib_loop){.session = session, .requests = requests, .prompts = prompts, .n_prompts = n_prompts};
+    loop->n_places = count_rows(requests, n_prompts, max_rows);
+    nib_status status = make_room(loop, err);
     if (status != NIB_OK) {
         nib_loop_free(loop);
     }
@@ -110,167 +76,275 @@ nib_status nib_loop_init(nib_loop *loop, nib_session *session, const nib_request
 }
 
 void nib_loop_free(nib_loop *loop) {
-    nib_sampler_free(loop->sampler);
+    for (size_t i = 0; loop->rows != NULL && i < loop->n_places; i++) {
+        nib_timeline_give(loop->rows[i].line);
+        nib_growing_free(&loop->rows[i]);
+    }
+    for (size_t i = 0; i < loop->n_samplers; i++) {
+        nib_sampler_free(loop->samplers[i]);
+    }
+    if (loop->session != NULL) {
+        nib_timeline_prune(loop->session, loop->n_places);
+    }
+    nib_free(loop->samplers);
+    nib_free(loop->rows);
+    nib_free(loop->live);
+    nib_free(loop->feeds);
     nib_free(loop->logits);
-    nib_free(loop->ids);
-    nib_buffer_free(&loop->stop.held);
-    nib_buffer_free(&loop->raw);
-    nib_buffer_free(&loop->text);
-    *loop = (nib_loop){.done = true};
+    *loop = (nib_loop){0};
 }
 
-/* New tokens that the options and the context allow. */
-static size_t token_limit(const nib_generate_options *options, size_t n_prompt, int64_t context) {
-    int64_t limit = DEFAULT_NEW_TOKENS;
-    if (options->max_new_tokens != NIB_UNSET) {
-        limit = options->max_new_tokens;
-    } else if (options->max_length != NIB_UNSET) {
-        limit = options->max_length - (int64_t)n_prompt;
-    }
-    int64_t room = context - (int64_t)n_prompt;
-    limit = limit < room ? limit : room;
-    return limit > 0 ? (size_t)limit : 0;
-}
+/* ---- rows come and go ---- */
 
-nib_status nib_loop_begin(nib_loop *loop, nib_prompt prompt, size_t row, size_t index, nib_error *err) {
-    int32_t start = loop->session->model->start_id;
-    nib_prompt fed = prompt.n > 0 ? prompt : (nib_prompt){&start, 1};
-    if (!nib_reserve(&loop->ids, &loop->cap, fed.n, sizeof loop->ids[0])) {
-        return nib_fail_memory(err, fed.n * sizeof loop->ids[0], "the ids of a row");
-    }
-    memcpy(loop->ids, fed.ids, fed.n * sizeof loop->ids[0]);
-    loop->n = loop->n_prompt = fed.n;
-    loop->limit = token_limit(&loop->request->options, fed.n, loop->session->model->config.context);
-    loop->row = row;
-    loop->index = index;
-    loop->utf8 = (nib_utf8_stream){0};
-    if (loop->session->model->tokenizer != NULL) {
-        nib_detokenizer_begin(&loop->detokenizer, loop->session->model->tokenizer, NIB_DETOKENIZE_CONTINUE);
-    }
-    nib_buffer_clear(&loop->stop.held);
-    loop->begun = loop->done = false;
-    return NIB_OK;
-}
-
-static bool contains(const int32_t *ids, size_t n, int32_t id) {
-    for (size_t i = 0; i < n; i++) {
-        if (ids[i] == id) {
-            return true;
+/* Rows that ended leave; the others keep their order. */
+static void remove_ended(nib_loop *loop) {
+    size_t n = 0;
+    for (size_t i = 0; i < loop->n_live; i++) {
+        nib_growing *row = loop->live[i];
+        if (row->done) {
+            nib_timeline_give(row->line);
+            row->line = NULL;
+        } else {
+            loop->live[i] = loop->live[n];
+            loop->live[n++] = row;
         }
     }
-    return false;
+    loop->n_live = n;
+    loop->next = 0;
 }
 
-/* A new step without a token. */
-static void clear_step(nib_loop *loop) {
-    nib_buffer_clear(&loop->text);
-    loop->token = (nib_token){.row = loop->row, .index = loop->index, .pos = loop->n, .id = -1};
-}
-
-/* Publish the step's text and, at the end of the row, all that was held back. */
-static nib_status finish_step(const nib_token **token, nib_loop *loop, nib_finish finish, nib_error *err) {
-    bool ok = true;
-    if (finish != NIB_FINISH_NONE) {
-        nib_buffer_clear(&loop->raw);
-        ok = nib_stop_finish(&loop->stop, &loop->raw) &&
-             nib_utf8_push(&loop->utf8, &loop->text, loop->raw.bytes, loop->raw.len) &&
-             nib_utf8_finish(&loop->utf8, &loop->text);
-        loop->done = true;
+/* Begin rows while there is place. */
+static nib_status admit(nib_loop *loop, nib_error *err) {
+    while (loop->n_live < loop->n_places && loop->prompt < loop->n_prompts) {
+        const nib_request *request = loop->requests[loop->prompt];
+        nib_prompt prompt = loop->prompts[loop->prompt];
+        size_t limit = nib_request_limit(request, loop->session, prompt.n > 0 ? prompt.n : 1);
+        nib_status status = nib_growing_begin(loop->live[loop->n_live], loop->session->model, request, prompt,
+                                              loop->prompt, loop->index, limit, err);
+        if (status != NIB_OK) {
+            return status;
+        }
+        loop->n_live++;
+        if (++loop->index == (size_t)request->options.num_return) {
+            loop->index = 0;
+            loop->prompt++;
+        }
     }
-    if (!ok) {
-        return nib_fail_memory(err, loop->raw.len, "the text of a row");
-    }
-    if (loop->session->model->tokenizer != NULL) {
-        loop->token.text = loop->text.len > 0 ? loop->text.bytes : "";
-        loop->token.text_len = loop->text.len;
-    }
-    loop->token.finish = finish;
-    *token = &loop->token;
     return NIB_OK;
 }
 
-nib_status nib_loop_cancel(const nib_token **token, nib_loop *loop, nib_error *err) {
-    clear_step(loop);
-    return finish_step(token, loop, NIB_FINISH_CANCELLED, err);
+/* ---- encoding ---- */
+
+static size_t common(const nib_growing *a, const nib_growing *b) {
+    size_t n = a->n < b->n ? a->n : b->n, same = 0;
+    while (same < n && a->ids[same] == b->ids[same]) {
+        same++;
+    }
+    return same;
 }
 
-/* Logits after all ids of the row. */
+/* Whether a new row does better to wait until one of the pass is encoded, and go on from its beginning. */
+static bool should_wait(const nib_loop *loop, size_t at) {
+    const nib_session *session = loop->session;
+    const nib_growing *row = loop->live[at];
+    size_t most = 0, shared = 0;
+    if (session->options.cache == NIB_CACHE_NONE || session->model->custom.step != NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < at; i++) {
+        const nib_growing *other = loop->live[i];
+        if (other->line != NULL && !other->fed) {
+            size_t n = common(row, other);
+            most = n > most ? n : most;
+        }
+    }
+    for (size_t i = 0; i < session->n_lines && most > WORTH_WAITING; i++) {
+        size_t n = nib_timeline_shared(session, session->lines[i], row->ids, row->n - 1);
+        shared = n > shared ? n : shared;
+    }
+    return most > shared + WORTH_WAITING || (most == row->n && most > shared);
+}
+
+/* A row that was encoded in this step and has the same tokens, so that its logits are the same too; n_live: none. */
+static size_t twin_of(const nib_loop *loop, const nib_growing *row) {
+    for (size_t i = 0; i < loop->n_live; i++) {
+        const nib_growing *other = loop->live[i];
+        if (other->fed && other->n == row->n && common(row, other) == row->n) {
+            return i;
+        }
+    }
+    return loop->n_live;
+}
+
+static nib_status take_line(nib_loop *loop, size_t at, nib_error *err) {
+    nib_growing *row = loop->live[at];
+    size_t V = (size_t)loop->session->model->config.V, twin = twin_of(loop, row);
+    size_t most = twin < loop->n_live ? row->n : row->n - 1;
+    nib_status status = nib_timeline_take(&row->line, loop->session, row->ids, most, loop->n_places, err);
+    if (status == NIB_OK && row->line->n == row->n) {
+        memcpy(loop->logits + at * V, loop->logits + twin * V, V * sizeof(float));
+        row->fed = true;
+    }
+    return status;
+}
+
+/* Gathers the rows that can be encoded now; *waiting: others go on from their beginnings. */
+static nib_status gather(size_t *n, bool *waiting, nib_loop *loop, nib_error *err) {
+    size_t V = (size_t)loop->session->model->config.V;
+    *n = 0;
+    *waiting = false;
+    for (size_t i = 0; i < loop->n_live; i++) {
+        nib_growing *row = loop->live[i];
+        if (row->fed || row->limit == 0) {
+            continue;
+        }
+        if (row->line == NULL) {
+            if (should_wait(loop, i)) {
+                *waiting = true;
+                continue;
+            }
+            nib_status status = take_line(loop, i, err);
+            if (status != NIB_OK) {
+                return status;
+            }
+        }
+        if (!row->fed) {
+            loop->feeds[(*n)++] = (nib_feed){row->line, row->ids, row->n, loop->logits + i * V, row->n - 1};
+        }
+    }
+    return NIB_OK;
+}
+
+/* Logits after the last token of all live rows. Rows whose prompts begin alike are encoded one after the other, so that
+ * the beginning is encoded once. */
 static nib_status encode(nib_loop *loop, nib_error *err) {
-    if (loop->begun) {
-        return nib_session_step(loop->logits, loop->session, loop->ids[loop->n - 1], err);
+    bool waiting = true;
+    nib_status status = NIB_OK;
+    for (size_t i = 0; i < loop->n_live; i++) {
+        loop->live[i]->fed = false;
     }
-    nib_status status = nib_session_sync(loop->logits, loop->session, loop->ids, loop->n, loop->n - 1, err);
-    loop->begun = status == NIB_OK;
+    while (waiting && status == NIB_OK) {
+        size_t n;
+        status = gather(&n, &waiting, loop, err);
+        for (size_t i = 0; i < n && status == NIB_OK; i++) {
+            loop->feeds[i].line->hold = waiting;
+        }
+        status = status != NIB_OK ? status : nib_timeline_feed(loop->session, loop->feeds, n, err);
+        for (size_t i = 0; i < loop->n_live && status == NIB_OK; i++) {
+            loop->live[i]->fed = loop->live[i]->line != NULL;
+        }
+    }
+    for (size_t i = 0; i < loop->n_live; i++) {
+        if (loop->live[i]->line != NULL) {
+            loop->live[i]->line->hold = false;
+        }
+    }
     return status;
 }
 
-static nib_status choose(nib_choice *choice, nib_loop *loop, nib_error *err) {
-    nib_sample_place place = {loop->ids, loop->n, (uint32_t)loop->n, (uint32_t)loop->index, loop->row};
+/* ---- choosing ---- */
+
+static void choose_row(void *arg, int at, int thread) {
+    nib_loop *loop = arg;
+    nib_growing *row = loop->live[at];
+    size_t V = (size_t)loop->session->model->config.V;
+    if (row->limit == 0) {
+        return;
+    }
+    nib_sample_place place = {row->ids, row->n, (uint32_t)row->n, (uint32_t)row->index, row->row};
+    row->status = nib_sampler_choose(&row->choice, loop->samplers[thread], &row->request->params, &place,
+                                     loop->logits + (size_t)at * V, &row->error);
+}
+
+typedef struct choosing {
+    nib_loop *loop;
+    bool begun;
+} choosing;
+
+static void choose_unit(void *arg, int unit, int thread) {
+    choose_row(((choosing *)arg)->loop, unit, thread);
+}
+
+static bool next_choice(nib_step *step, void *arg) {
+    choosing *c = arg;
+    bool first = !c->begun;
+    c->begun = true;
+    *step = (nib_step){(int)c->loop->n_live, c->loop->n_live == 1, choose_unit};
+    return first;
+}
+
+static void choose(nib_loop *loop) {
     uint64_t saved = nib_fp_enter();
-    nib_status status = nib_sampler_choose(choice, loop->sampler, &loop->request->params, &place, loop->logits, err);
+    if (loop->n_live == 1) {
+        choose_row(loop, 0, 0);
+    } else {
+        choosing c = {loop, false};
+        nib_pool_run(loop->session->pool, next_choice, &c);
+    }
     nib_fp_leave(saved);
+}
+
+/* ---- the loop ---- */
+
+void nib_loop_cancel(nib_loop *loop) {
+    loop->cancelled = true;
+    loop->next = 0;
+}
+
+/* One token for every live row, to be handed out. */
+static nib_status step(nib_loop *loop, nib_error *err) {
+    remove_ended(loop);
+    nib_status status = admit(loop, err);
+    if (status != NIB_OK || loop->n_live == 0) {
+        return status;
+    }
+    if (!loop->cancelled && nib_session_take_cancel(loop->session)) {
+        nib_loop_cancel(loop);
+    }
+    if (loop->cancelled) {
+        return NIB_OK;
+    }
+    status = encode(loop, err);
+    if (status == NIB_ECANCELLED) {
+        nib_loop_cancel(loop);
+        return NIB_OK;
+    }
+    if (status == NIB_OK) {
+        choose(loop);
+    }
     return status;
 }
 
-/* The text of a drawn token; *stopped when it completes a stop string. Control tokens, and rows of the embedding that
- * stand for no token, have none. */
-static nib_status add_text(nib_loop *loop, bool *stopped, int32_t id, nib_error *err) {
-    const nib_tokenizer *tokenizer = loop->session->model->tokenizer;
-    *stopped = false;
-    if (tokenizer == NULL || id >= nib_tokenizer_size(tokenizer)) {
-        return NIB_OK;
+/* Hands out the step of one row. */
+static nib_status hand_out(const nib_token **token, nib_loop *loop, nib_growing *row, nib_error *err) {
+    loop->current = row;
+    if (row->limit == 0) {
+        return nib_growing_end(token, row, NIB_FINISH_LENGTH, err);
     }
-    size_t len;
-    const char *piece = nib_detokenizer_next(&len, &loop->detokenizer, id);
-    nib_buffer_clear(&loop->raw);
-    if (!nib_stop_push(&loop->stop, &loop->raw, stopped, piece, len) ||
-        !nib_utf8_push(&loop->utf8, &loop->text, loop->raw.bytes, loop->raw.len)) {
-        return nib_fail_memory(err, len, "the text of a row");
+    if (loop->cancelled) {
+        return nib_growing_end(token, row, NIB_FINISH_CANCELLED, err);
     }
-    return NIB_OK;
-}
-
-/* Take the chosen token into the row and see whether it ends it. */
-static nib_status append(nib_finish *finish, nib_loop *loop, const nib_choice *choice, nib_error *err) {
-    const nib_request *request = loop->request;
-    if (!nib_reserve(&loop->ids, &loop->cap, loop->n + 1, sizeof loop->ids[0])) {
-        return nib_fail_memory(err, (loop->n + 1) * sizeof loop->ids[0], "the ids of a row");
+    if (row->status != NIB_OK) {
+        if (err != NULL) {
+            *err = row->error;
+        }
+        return row->status;
     }
-    loop->ids[loop->n++] = choice->id;
-    loop->token.id = choice->id;
-    loop->token.logprob = choice->logprob;
-    *finish = NIB_FINISH_STOP;
-    if (contains(request->end_ids, request->n_end_ids, choice->id) ||
-        contains(request->options.stop_id, request->options.n_stop_id, choice->id)) {
-        return NIB_OK;
-    }
-    bool stopped;
-    nib_status status = add_text(loop, &stopped, choice->id, err);
-    if (!stopped) {
-        *finish = loop->n - loop->n_prompt >= loop->limit ? NIB_FINISH_LENGTH : NIB_FINISH_NONE;
-    }
-    return status;
+    return nib_growing_take(token, row, err);
 }
 
 nib_status nib_loop_next(const nib_token **token, nib_loop *loop, nib_error *err) {
     *token = NULL;
-    if (loop->done) {
-        return NIB_OK;
+    for (;;) {
+        while (loop->next < loop->n_live) {
+            nib_growing *row = loop->live[loop->next++];
+            if (!row->done) {
+                return hand_out(token, loop, row, err);
+            }
+        }
+        nib_status status = step(loop, err);
+        if (status != NIB_OK || loop->n_live == 0) {
+            return status;
+        }
     }
-    clear_step(loop);
-    if (loop->limit == 0) {
-        return finish_step(token, loop, NIB_FINISH_LENGTH, err);
-    }
-    if (nib_session_take_cancel(loop->session)) {
-        return nib_loop_cancel(token, loop, err);
-    }
-    nib_status status = encode(loop, err);
-    if (status == NIB_ECANCELLED) {
-        return nib_loop_cancel(token, loop, err);
-    }
-    nib_choice choice;
-    nib_finish finish = NIB_FINISH_NONE;
-    status = status != NIB_OK ? status : choose(&choice, loop, err);
-    status = status != NIB_OK ? status : append(&finish, loop, &choice, err);
-    return status != NIB_OK ? status : finish_step(token, loop, finish, err);
 }

@@ -1,61 +1,38 @@
-/* The one decode loop: prefill, choose, append, stop; a token at a time. nib_generate and nib_stream are this loop. */
+/* The one decode loop: rows of any length go through the model together, each chooses its own token, ends by its own rules
+ * and makes place for the next. nib_generate and nib_stream are this loop, handed out a token at a time. */
 #ifndef NIB_DECODE_LOOP_H
 #define NIB_DECODE_LOOP_H
 
-#include <nib/generate.h>
+#include "decode/row.h"
 
-#include "decode/sample.h"
-#include "decode/session.h"
-#include "decode/stop.h"
-#include "text/tokenizer_parts.h"
-
-/* A request with its options checked and completed: what every row shares. */
-typedef struct nib_request {
-    nib_generate_options options; /* lists borrowed from the caller */
-    nib_sample_params params;
-    const int32_t *end_ids; /* [n_end_ids] that end a row; borrowed from the model or the options */
-    size_t n_end_ids;
-    int32_t pad_id;
-} nib_request;
-
-/* Check options against the session's model. Returns NIB_OK; NIB_EINVAL; NIB_EUNSUPPORTED. */
-nib_status nib_request_init(nib_request *request, const nib_session *session, const nib_generate_options *options,
-                            nib_error *err);
-
-/* Check one prompt: its ids, its length, a start token for an empty one. Returns NIB_OK; NIB_EINVAL, NIB_EFULL with row
- * and index. */
-nib_status nib_request_check_prompt(const nib_session *session, const nib_prompt *prompt, size_t row, nib_error *err);
-
-/* One row as it grows. */
 typedef struct nib_loop {
     nib_session *session;
-    const nib_request *request;
-    nib_sampler *sampler;
-    float *logits; /* [V] after the last token */
-    int32_t *ids;  /* [n] prompt and new tokens */
-    size_t n, cap, n_prompt;
-    size_t limit; /* of new tokens */
-    size_t row, index;
-    nib_detokenizer detokenizer; /* of the new tokens: their text continues the prompt */
-    nib_stop stop;
-    nib_utf8_stream utf8;
-    nib_buffer raw;  /* bytes of one token that no stop string holds back */
-    nib_buffer text; /* what the current step gives out */
-    nib_token token; /* the current step */
-    bool begun, done;
+    const nib_request *const *requests; /* [n_prompts] */
+    const nib_prompt *prompts;          /* [n_prompts] checked */
+    size_t n_prompts, prompt, index;    /* the next row to begin: candidate `index` of `prompt` */
+    nib_growing *rows;                  /* [n_places] */
+    nib_growing **live;                 /* [n_places] the first n_live are in the order in which they began */
+    size_t n_places, n_live;
+    size_t next;            /* of live: the first whose step was not handed out */
+    nib_feed *feeds;        /* [n_places] */
+    float *logits;          /* [n_places][V] */
+    nib_sampler **samplers; /* [n_samplers] one for each thread that chooses */
+    size_t n_samplers;
+    bool cancelled;
+    const nib_growing *current; /* whose step was handed out last */
 } nib_loop;
 
-/* Work areas for rows of this request. Returns NIB_OK; NIB_ENOMEM. */
-nib_status nib_loop_init(nib_loop *loop, nib_session *session, const nib_request *request, nib_error *err);
+/* Work areas for at most max_rows rows at once. requests and prompts are borrowed until nib_loop_free. Returns NIB_OK;
+ * NIB_ENOMEM, and the loop holds nothing. */
+nib_status nib_loop_init(nib_loop *loop, nib_session *session, const nib_request *const *requests,
+                         const nib_prompt *prompts, size_t n_prompts, size_t max_rows, nib_error *err);
 void nib_loop_free(nib_loop *loop);
 
-/* Begin a row: candidate `index` of prompt `row`, which was checked. Returns NIB_OK; NIB_ENOMEM. */
-nib_status nib_loop_begin(nib_loop *loop, nib_prompt prompt, size_t row, size_t index, nib_error *err);
-
-/* The next step of the row; *token is NULL when it is over. Returns NIB_OK; NIB_ENUMERIC; NIB_ECALLBACK; NIB_ENOMEM. */
+/* The next step of a row, in rounds over the live ones; *token is NULL when all are over. Returns NIB_OK; NIB_ENUMERIC;
+ * NIB_ECALLBACK; NIB_ENOMEM. */
 nib_status nib_loop_next(const nib_token **token, nib_loop *loop, nib_error *err);
 
-/* End the row now, as cancelled: the last step, with the text that was held back. */
-nib_status nib_loop_cancel(const nib_token **token, nib_loop *loop, nib_error *err);
+/* End all rows, those too that were not begun: each has one more step, without a token. */
+void nib_loop_cancel(nib_loop *loop);
 
 #endif

@@ -32,10 +32,14 @@ nib_status nib_session_new(nib_session **out, nib_model *model, const nib_sessio
     session->options = taken;
     session->stats.size = sizeof session->stats;
     atomic_init(&session->cancel, 0);
-    nib_kv_init(&session->kv, &model->config, nib_model_kv_type(model, taken.cache_type));
+    nib_kv_store_init(&session->store, &model->config, nib_model_kv_type(model, taken.cache_type));
     /* A custom model's threads are the caller's. */
     nib_status status = nib_model_is_custom(model) ? NIB_OK : nib_session_pool(&session->pool, &taken, err);
+    bool at_once = taken.max_cache_len != NIB_UNSET;
+    status = status != NIB_OK || !at_once ? status : nib_session_fix(session, 1, 0, err);
     if (status != NIB_OK) {
+        nib_pool_free(session->pool);
+        nib_kv_store_free(&session->store);
         nib_free(session);
         return status;
     }
@@ -49,10 +53,11 @@ void nib_session_free(nib_session *session) {
         return;
     }
     nib_pool_free(session->pool);
-    nib_kv_free(&session->kv);
+    nib_timeline_prune(session, 0);
+    nib_free(session->lines);
+    nib_kv_store_free(&session->store);
     nib_work_free(&session->work);
     nib_free(session->rows);
-    nib_free(session->tokens);
     nib_free(session->unwanted);
     nib_model_free(session->model);
     nib_free(session);
@@ -67,135 +72,25 @@ bool nib_session_take_cancel(nib_session *session) {
            atomic_exchange(&session->cancel, 0) != 0;
 }
 
-static nib_status fail_cancelled(nib_session *session, nib_error *err) {
-    (void)nib_session_take_cancel(session);
-    return nib_fail(err, NIB_ECANCELLED, "cancelled after %zu tokens", session->n);
+size_t nib_session_room(const nib_session *session) {
+    size_t context = (size_t)session->model->config.context;
+    if (session->options.cache != NIB_CACHE_STATIC || session->options.max_cache_len == NIB_UNSET) {
+        return context;
+    }
+    size_t room = (size_t)session->options.max_cache_len;
+    return room < context ? room : context;
 }
 
-/* Room for a pass over `rows` rows that ends at position end - 1. */
-static nib_status reserve(nib_session *session, size_t rows, size_t end, nib_error *err) {
-    if (!nib_reserve(&session->tokens, &session->cap, end, sizeof session->tokens[0])) {
-        return nib_fail_memory(err, end * sizeof session->tokens[0], "the timeline");
-    }
-    if (nib_model_is_custom(session->model)) {
+nib_status nib_session_fix(nib_session *session, size_t n_lines, size_t n, nib_error *err) {
+    if (session->options.cache != NIB_CACHE_STATIC || nib_model_is_custom(session->model)) {
         return NIB_OK;
     }
-    if (!nib_reserve(&session->rows, &session->cap_rows, rows, sizeof session->rows[0])) {
-        return nib_fail_memory(err, rows * sizeof session->rows[0], "the rows of a pass");
-    }
-    if (!nib_kv_reserve(&session->kv, (int64_t)end)) {
-        size_t bytes = nib_config_kv_elements(&session->model->config) * nib_kv_type_bytes(session->kv.type);
-        return nib_fail_memory(err, end * bytes, "the KV cache");
+    bool given = session->options.max_cache_len != NIB_UNSET;
+    size_t len = given ? nib_session_room(session) : n, pages = nib_kv_store_pages(&session->store, (int64_t)len), all;
+    if (!nib_mul_size(&all, pages, n_lines) || !nib_kv_pages_fix(&session->store.pages, all)) {
+        return nib_fail(err, NIB_ENOMEM, "out of memory: a static cache of %zu x %zu tokens", n_lines, len);
     }
     return NIB_OK;
-}
-
-/* Encode tokens n .. end-1 of `tokens` in one pass. */
-static nib_status encode(float *logits, nib_session *session, const int32_t *tokens, size_t end, size_t first,
-                         nib_error *err) {
-    const nib_model *model = session->model;
-    size_t n = end - session->n;
-    nib_status status = reserve(session, n, end, err);
-    if (status != NIB_OK) {
-        return status;
-    }
-    for (size_t i = 0; i < n; i++) {
-        size_t pos = session->n + i;
-        float *wanted = pos >= first ? logits + (pos - first) * (size_t)model->config.V : NULL;
-        session->rows[i] = (nib_forward_row){tokens[pos], (int64_t)pos, &session->kv, wanted};
-    }
-    nib_forward_context context = {.config = &model->config,
-                                   .weights = &model->weights,
-                                   .kernels = model->kernels,
-                                   .pool = session->pool,
-                                   .work = &session->work,
-                                   .cancel = &session->cancel};
-    status = nib_forward(&context, session->rows, (int64_t)n, err);
-    if (status != NIB_OK) {
-        return status == NIB_ECANCELLED ? fail_cancelled(session, err) : status;
-    }
-    /* nib_session_step gives the timeline itself. */
-    memmove(session->tokens + session->n, tokens + session->n, n * sizeof tokens[0]);
-    session->n = end;
-    session->stats.tokens_encoded += n;
-    session->stats.forward_passes++;
-    return NIB_OK;
-}
-
-/* One token of a custom model. */
-static nib_status encode_custom(float *logits, nib_session *session, const int32_t *tokens, size_t first,
-                                nib_error *err) {
-    const nib_custom_model *custom = &session->model->custom;
-    size_t pos = session->n;
-    nib_status status = reserve(session, 1, pos + 1, err);
-    if (status != NIB_OK) {
-        return status;
-    }
-    float *wanted = pos >= first ? logits + (pos - first) * (size_t)custom->V : NULL;
-    if (session->unwanted == NULL) {
-        session->unwanted = nib_alloc((size_t)custom->V, sizeof(float));
-        if (session->unwanted == NULL) {
-            return nib_fail_memory(err, (size_t)custom->V * sizeof(float), "logits");
-        }
-    }
-    int answer = 0;
-    if (custom->step != NULL) {
-        answer = custom->step(wanted != NULL ? wanted : session->unwanted, tokens[pos], 0, pos, custom->user);
-        session->stats.forward_passes++;
-    } else if (wanted != NULL) {
-        answer = custom->forward(wanted, tokens, 1, pos + 1, custom->user);
-        session->stats.forward_passes++;
-    }
-    if (answer != 0) {
-        return nib_fail(err, NIB_ECALLBACK, "custom model: its function answered %d at position %zu, expected 0",
-                        answer, pos);
-    }
-    session->tokens[pos] = tokens[pos];
-    session->n++;
-    session->stats.tokens_encoded++;
-    return NIB_OK;
-}
-
-/* Bring the timeline from its n tokens to all of tokens [n]. */
-static nib_status extend(float *logits, nib_session *session, const int32_t *tokens, size_t n, size_t first,
-                         nib_error *err) {
-    bool custom = nib_model_is_custom(session->model);
-    size_t chunk = session->options.prefill_chunk > 0 ? (size_t)session->options.prefill_chunk : n;
-    chunk = chunk < NIB_FORWARD_ROWS ? chunk : NIB_FORWARD_ROWS;
-    uint64_t saved = nib_fp_enter();
-    nib_status status = NIB_OK;
-    while (session->n < n && status == NIB_OK) {
-        size_t end = n - session->n > chunk ? session->n + chunk : n;
-        if (atomic_load_explicit(&session->cancel, memory_order_relaxed) != 0) {
-            status = fail_cancelled(session, err);
-        } else {
-            status = custom ? encode_custom(logits, session, tokens, first, err)
-                            : encode(logits, session, tokens, end, first, err);
-        }
-    }
-    nib_fp_leave(saved);
-    return status;
-}
-
-nib_status nib_session_sync(float *logits, nib_session *session, const int32_t *tokens, size_t n, size_t first,
-                            nib_error *err) {
-    size_t limit = first < session->n ? first : session->n;
-    size_t shared = 0;
-    while (shared < limit && session->tokens[shared] == tokens[shared]) {
-        shared++;
-    }
-    session->n = shared;
-    session->stats.tokens_reused += shared;
-    return extend(logits, session, tokens, n, first, err);
-}
-
-nib_status nib_session_step(float *logits, nib_session *session, int32_t token, nib_error *err) {
-    size_t n = session->n;
-    if (!nib_reserve(&session->tokens, &session->cap, n + 1, sizeof session->tokens[0])) {
-        return nib_fail_memory(err, (n + 1) * sizeof session->tokens[0], "the timeline");
-    }
-    session->tokens[n] = token;
-    return extend(logits, session, session->tokens, n + 1, n, err);
 }
 
 /* A row of wanted logits is usable: no NaN, no +infinity, one finite. */
@@ -225,6 +120,10 @@ static nib_status check_tokens(const nib_session *session, const int32_t *tokens
         return nib_fail(err, NIB_EFULL, "logits: %zu tokens, expected at most the context of %lld", n,
                         (long long)config->context);
     }
+    if (n > nib_session_room(session)) {
+        return nib_fail(err, NIB_EFULL, "logits: %zu tokens, expected at most max_cache_len %zu", n,
+                        nib_session_room(session));
+    }
     for (size_t i = 0; i < n; i++) {
         if (tokens[i] < 0 || tokens[i] >= config->V) {
             return nib_fail(err, NIB_EINVAL, "logits: token %d at index %zu, expected 0 to %lld", tokens[i], i,
@@ -234,10 +133,25 @@ static nib_status check_tokens(const nib_session *session, const int32_t *tokens
     return NIB_OK;
 }
 
+static nib_status encode(float *logits, nib_session *session, const int32_t *tokens, size_t n, size_t first,
+                         nib_error *err) {
+    nib_timeline *line = NULL;
+    nib_status status = nib_session_fix(session, 1, n, err);
+    status = status != NIB_OK ? status : nib_timeline_take(&line, session, tokens, first, 1, err);
+    if (status != NIB_OK) {
+        return status;
+    }
+    const nib_feed feed = {line, tokens, n, logits, first};
+    status = nib_timeline_feed(session, &feed, 1, err);
+    nib_timeline_give(line);
+    nib_timeline_prune(session, 1);
+    return status;
+}
+
 nib_status nib_session_logits(float *logits, nib_session *session, const int32_t *tokens, size_t n, size_t first,
                               nib_error *err) {
     nib_status status = check_tokens(session, tokens, n, first, err);
-    status = status != NIB_OK ? status : nib_session_sync(logits, session, tokens, n, first, err);
+    status = status != NIB_OK ? status : encode(logits, session, tokens, n, first, err);
     uint64_t saved = nib_fp_enter();
     for (size_t i = first; i < n && status == NIB_OK; i++) {
         status = check_logits(session, logits + (i - first) * (size_t)session->model->config.V, i, err);
@@ -246,11 +160,19 @@ nib_status nib_session_logits(float *logits, nib_session *session, const int32_t
     return status;
 }
 
+void nib_session_clear(nib_session *session) {
+    bool fixed = session->store.pages.fixed;
+    nib_timeline_prune(session, 0);
+    if (!fixed) {
+        nib_kv_store_free(&session->store);
+    }
+}
+
 nib_status nib_session_get_stats(nib_session_stats *stats, const nib_session *session, nib_error *err) {
     if (stats->size != sizeof *stats) {
         return nib_fail(err, NIB_EINVAL, "nib_session_stats.size: %u, expected %zu", stats->size, sizeof *stats);
     }
     *stats = session->stats;
-    stats->cache_bytes = nib_kv_bytes(&session->kv);
+    stats->cache_bytes = nib_kv_store_bytes(&session->store);
     return NIB_OK;
 }

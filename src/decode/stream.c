@@ -1,4 +1,4 @@
-/* nib_stream: the loop handed out a token at a time, candidate after candidate. */
+/* nib_stream: the loop with one place, handed out a token at a time, so candidate after candidate. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -6,11 +6,12 @@
 
 struct nib_stream {
     nib_request request;
+    const nib_request *each; /* &request: what the loop borrows */
+    nib_prompt prompt;
     nib_loop loop;
-    int32_t *prompt; /* [n_prompt] */
-    size_t n_prompt;
-    size_t index; /* candidate that is running */
-    int32_t *ids; /* copies of the lists of options */
+    bool cancelled;  /* its last step was handed out */
+    int32_t *tokens; /* [prompt.n] */
+    int32_t *ids;    /* copies of the lists of options */
     nib_text *stops;
     char *stop_bytes;
 };
@@ -57,27 +58,22 @@ static nib_status copy_stops(nib_stream *stream, nib_generate_options *options, 
 }
 
 static nib_status copy_prompt(nib_stream *stream, const nib_prompt *prompt, nib_error *err) {
-    stream->prompt = nib_alloc(prompt->n, sizeof stream->prompt[0]);
-    if (stream->prompt == NULL) {
-        return nib_fail_memory(err, prompt->n * sizeof stream->prompt[0], "the prompt of a stream");
+    stream->tokens = nib_alloc(prompt->n, sizeof stream->tokens[0]);
+    if (stream->tokens == NULL) {
+        return nib_fail_memory(err, prompt->n * sizeof stream->tokens[0], "the prompt of a stream");
     }
     if (prompt->n > 0) {
-        memcpy(stream->prompt, prompt->ids, prompt->n * sizeof stream->prompt[0]);
+        memcpy(stream->tokens, prompt->ids, prompt->n * sizeof stream->tokens[0]);
     }
-    stream->n_prompt = prompt->n;
+    stream->prompt = (nib_prompt){stream->tokens, prompt->n};
     return NIB_OK;
-}
-
-static nib_status begin(nib_stream *stream, nib_error *err) {
-    nib_prompt prompt = {stream->prompt, stream->n_prompt};
-    return nib_loop_begin(&stream->loop, prompt, 0, stream->index, err);
 }
 
 /* The request is checked with the caller's lists, then made again over the copies, with the same seed. */
 static nib_status fill(nib_stream *stream, nib_session *session, const nib_prompt *prompt,
                        const nib_generate_options *options, nib_error *err) {
     nib_status status = nib_request_init(&stream->request, session, options, err);
-    status = status != NIB_OK ? status : nib_request_check_prompt(session, prompt, 0, err);
+    status = status != NIB_OK ? status : nib_request_check_prompt(&stream->request, session, prompt, 0, err);
     if (status != NIB_OK) {
         return status;
     }
@@ -86,8 +82,8 @@ static nib_status fill(nib_stream *stream, nib_session *session, const nib_promp
     status = status != NIB_OK ? status : copy_stops(stream, &copy, err);
     status = status != NIB_OK ? status : copy_prompt(stream, prompt, err);
     status = status != NIB_OK ? status : nib_request_init(&stream->request, session, &copy, err);
-    status = status != NIB_OK ? status : nib_loop_init(&stream->loop, session, &stream->request, err);
-    return status != NIB_OK ? status : begin(stream, err);
+    stream->each = &stream->request;
+    return status != NIB_OK ? status : nib_loop_init(&stream->loop, session, &stream->each, &stream->prompt, 1, 1, err);
 }
 
 nib_status nib_stream_open(nib_stream **out, nib_session *session, nib_prompt prompt,
@@ -107,17 +103,13 @@ nib_status nib_stream_open(nib_stream **out, nib_session *session, nib_prompt pr
 }
 
 nib_status nib_stream_next(const nib_token **token, nib_stream *stream, nib_error *err) {
-    nib_status status = nib_loop_next(token, &stream->loop, err);
-    if (status != NIB_OK || *token != NULL) {
-        return status;
-    }
-    bool cancelled = stream->loop.token.finish == NIB_FINISH_CANCELLED;
-    if (cancelled || stream->index + 1 >= (size_t)stream->request.options.num_return) {
+    *token = NULL;
+    if (stream->cancelled) { /* the candidates that were not begun have nothing to say */
         return NIB_OK;
     }
-    stream->index++;
-    status = begin(stream, err);
-    return status != NIB_OK ? status : nib_loop_next(token, &stream->loop, err);
+    nib_status status = nib_loop_next(token, &stream->loop, err);
+    stream->cancelled = status == NIB_OK && *token != NULL && (*token)->finish == NIB_FINISH_CANCELLED;
+    return status;
 }
 
 uint64_t nib_stream_seed(const nib_stream *stream) {
@@ -129,7 +121,7 @@ void nib_stream_free(nib_stream *stream) {
         return;
     }
     nib_loop_free(&stream->loop);
-    nib_free(stream->prompt);
+    nib_free(stream->tokens);
     nib_free(stream->ids);
     nib_free(stream->stops);
     nib_free(stream->stop_bytes);

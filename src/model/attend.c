@@ -23,7 +23,7 @@ int64_t nib_attend_tiles(nib_work *work, const nib_config *config, const nib_for
     for (int64_t t = 0; t < n; n_tiles++) {
         nib_tile *tile = &work->tiles[n_tiles];
         *tile = (nib_tile){t, 1};
-        while (tile->n < most && t + tile->n < n && rows[t + tile->n].kv == rows[t].kv) {
+        while (tile->n < most && t + tile->n < n && rows[t + tile->n].kv->family == rows[t].kv->family) {
             tile->n++;
         }
         t += tile->n;
@@ -112,7 +112,8 @@ typedef struct unit_rows {
     const float *q[NIB_ATTEND_ROWS]; /* [n * m] */
     float *sum[NIB_ATTEND_ROWS];
     nib_attn_state running[NIB_ATTEND_ROWS];
-    float *o; /* room for one group */
+    float *o;          /* room for one group */
+    uint64_t kv_bytes; /* read of the cache */
 } unit_rows;
 
 static void gather(unit_rows *u, const nib_pass *p, const nib_tile *tile, int64_t kv_head, int64_t part) {
@@ -120,6 +121,7 @@ static void gather(unit_rows *u, const nib_pass *p, const nib_tile *tile, int64_
     int64_t n_q = c->H / c->K, head = part * p->plan.part_heads;
     u->rows = p->rows + tile->first;
     u->n = tile->n;
+    u->kv_bytes = 0;
     u->kv_head = kv_head;
     u->head = kv_head * n_q + head;
     u->m = n_q - head < p->plan.part_heads ? n_q - head : p->plan.part_heads;
@@ -130,12 +132,13 @@ static void gather(unit_rows *u, const nib_pass *p, const nib_tile *tile, int64_
     }
 }
 
-/* One group for the tokens t .. t + n-1 of a unit, which see the same keys of it. */
+/* One group for the tokens t .. t + n-1 of a unit, which see the same keys of the same page. */
 static void attend_group(unit_rows *u, const nib_pass *p, int64_t g, int64_t t, int64_t n,
                          const nib_attn_shape *shape) {
-    const nib_kv *kv = u->rows[0].kv;
+    const nib_kv *kv = u->rows[t].kv;
     const void *keys = nib_kv_keys(kv, p->index, u->kv_head, g), *values = nib_kv_values(kv, p->index, u->kv_head, g);
     int64_t E = p->c->E, at = t * u->m;
+    u->kv_bytes += (uint64_t)(2 * (shape->hi - shape->lo + 1) * E) * nib_kv_type_bytes(kv->store->type);
     if (p->plan.runs == 1) {
         nib_attn_state states[NIB_ATTEND_ROWS];
         p->k->attn_group(states, u->o, E, u->q + at, n * u->m, keys, values, shape);
@@ -153,14 +156,18 @@ static void attend_group(unit_rows *u, const nib_pass *p, int64_t g, int64_t t, 
 
 /* The kernel asks for a page a little before it reads it, but for its beginning. */
 static void prefetch_page(const unit_rows *u, const nib_pass *p, int64_t g) {
-    const unsigned char *page = nib_kv_keys(u->rows[0].kv, p->index, u->kv_head, g);
+    const nib_kv *kv = u->rows[0].kv;
+    if (!nib_kv_has_page(kv, p->index, g)) { /* another timeline of the tile does */
+        return;
+    }
+    const unsigned char *page = nib_kv_keys(kv, p->index, u->kv_head, g);
     for (int at = 0; at < 2048; at += 64) {
         __builtin_prefetch(page + at, 0, 3);
     }
 }
 
 static void attend_groups(unit_rows *u, const nib_pass *p, int64_t g0, int64_t g1) {
-    nib_attn_shape shape = {.E = p->c->E, .type = u->rows[0].kv->type}, other = shape;
+    nib_attn_shape shape = {.E = p->c->E, .type = u->rows[0].kv->store->type}, other = shape;
     for (int64_t g = g0; g < g1; g++) {
         if (g + 1 < g1) {
             prefetch_page(u, p, g + 1);
@@ -169,7 +176,7 @@ static void attend_groups(unit_rows *u, const nib_pass *p, int64_t g0, int64_t g
             int64_t n = 1;
             if (sees(&shape, p, &u->rows[t], g)) {
                 while (t + n < u->n && sees(&other, p, &u->rows[t + n], g) && other.lo == shape.lo &&
-                       other.hi == shape.hi) {
+                       other.hi == shape.hi && nib_kv_same_page(u->rows[t].kv, u->rows[t + n].kv, p->index, g)) {
                     n++;
                 }
                 attend_group(u, p, g, t, n, &shape);
@@ -179,7 +186,20 @@ static void attend_groups(unit_rows *u, const nib_pass *p, int64_t g0, int64_t g
     }
 }
 
-static void attend_item(const nib_pass *p, int64_t item, int thread) {
+/* The first and the last group that a row of the unit sees. */
+static void range_of_tile(int64_t *first, int64_t *last, const nib_pass *p, const unit_rows *u) {
+    int64_t least = u->rows[0].pos, most = least;
+    for (int64_t t = 1; t < u->n; t++) {
+        int64_t pos = u->rows[t].pos;
+        least = pos < least ? pos : least;
+        most = pos > most ? pos : most;
+    }
+    (void)groups_of(first, p->c, p->index, least);
+    *last = most / NIB_GROUP;
+}
+
+/* Returns the bytes that were read of the cache. */
+static uint64_t attend_item(const nib_pass *p, int64_t item, int thread) {
     const nib_config *c = p->c;
     int64_t rest = item, run = rest % p->plan.runs;
     rest /= p->plan.runs;
@@ -189,14 +209,14 @@ static void attend_item(const nib_pass *p, int64_t item, int thread) {
     unit_rows u;
     gather(&u, p, tile, rest % c->K, part);
     u.o = p->w->group_o + (size_t)thread * nib_work_group_floats(c);
-    int64_t first, last = u.rows[u.n - 1].pos / NIB_GROUP;
-    (void)groups_of(&first, c, p->index, u.rows[0].pos);
+    int64_t first, last;
+    range_of_tile(&first, &last, p, &u);
     if (p->plan.runs > 1) {
         /* The rows of a tile together may see a group more than the longest of them: the last run takes it. */
         int64_t end = first + (run + 1) * p->plan.run;
         bool rest_of_tile = run + 1 == p->plan.runs || end > last;
         attend_groups(&u, p, first + run * p->plan.run, rest_of_tile ? last + 1 : end);
-        return;
+        return u.kv_bytes;
     }
     for (int64_t i = 0; i < u.n * u.m; i++) {
         u.running[i] = (nib_attn_state){-INFINITY, 0.0f};
@@ -207,14 +227,17 @@ static void attend_item(const nib_pass *p, int64_t item, int thread) {
         /* gather filled them. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
         p->k->attn_finish(u.sum[i], u.running[i].l, c->E);
     }
+    return u.kv_bytes;
 }
 
 void nib_attend(void *pass, int unit, int thread) {
-    const nib_pass *p = pass;
+    nib_pass *p = pass;
     int64_t first = unit * p->plan.unit_items, end = first + p->plan.unit_items;
+    uint64_t bytes = 0;
     for (int64_t item = first; item < end && item < p->plan.items; item++) {
-        attend_item(p, item, thread);
+        bytes += attend_item(p, item, thread);
     }
+    atomic_fetch_add_explicit(&p->kv_bytes, bytes, memory_order_relaxed);
 }
 
 void nib_attend_merge(void *pass, int unit, int thread) {

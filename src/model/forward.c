@@ -224,7 +224,7 @@ static void turn(void *pass, int unit, int thread) {
         turn_heads(p, q, c->H, &p->layer->q_norm, cos, sin);
         turn_heads(p, k, c->K, &p->layer->k_norm, cos, sin);
         p->k->scale(q, c->q_scale, c->H * c->E);
-        nib_kv_store(p->rows[t].kv, p->k, p->index, p->rows[t].pos, k, w->v + t * c->K * c->E);
+        nib_kv_put(p->rows[t].kv, p->k, p->index, p->rows[t].pos, k, w->v + t * c->K * c->E);
     }
 }
 
@@ -492,5 +492,8 @@ nib_status nib_forward(const nib_forward_context *context, const nib_forward_row
         return status;
     }
     nib_pool_run(context->pool, next_step, &p);
+    if (context->kv_bytes != NULL) {
+        *context->kv_bytes += p.kv_bytes;
+    }
     return p.cancelled ? NIB_ECANCELLED : NIB_OK;
 }

@@ -12,11 +12,11 @@
 enum { NIB_FORWARD_ROWS = 1 << 20 /* of one pass at most */ };
 
 /* One token of the list. Tokens of one timeline stand together, in increasing position; those before them are in its
- * cache. */
+ * cache. Timelines that share pages read them once if they stand together. */
 typedef struct nib_forward_row {
     int32_t token;
     int64_t pos;
-    nib_kv *kv;    /* has room for pos */
+    nib_kv *kv;    /* in which pos was reserved */
     float *logits; /* [V], or NULL: not wanted */
 } nib_forward_row;
 
@@ -28,6 +28,7 @@ typedef struct nib_forward_context {
     nib_pool *pool;           /* NULL: one thread */
     nib_work *work;           /* nib_forward makes room in it */
     const atomic_int *cancel; /* ends the pass between layers when not 0 */
+    uint64_t *kv_bytes;       /* NULL, or what attention reads of the cache is added to it */
 } nib_forward_context;
 
 /* n is 1 .. NIB_FORWARD_ROWS. Returns NIB_OK; NIB_ECANCELLED (err has no text) or NIB_ENOMEM: the cache beyond what was there before is then

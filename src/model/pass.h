@@ -28,6 +28,7 @@ typedef struct nib_pass {
     int64_t unit_strips, unit_tokens; /* of the current product */
     nib_attend_plan plan;
     bool cancelled;
+    _Atomic uint64_t kv_bytes; /* that attention read of the cache, each page once for the rows that share it */
 } nib_pass;
 
 /* Sorts the rows into work->tiles and returns how many there are. */

@@ -56,16 +56,20 @@ static int forward(float *logits, const int32_t *prefix, size_t rows, size_t n, 
 
 static int step(float *logits, int32_t token, size_t row, size_t position, void *user) {
     table_model *table = user;
-    assert_int_equal(row, 0);
-    assert_true(position <= table->n && position < TABLE_ROOM);
+    assert_true(row < TABLE_ROWS);
+    assert_true(position <= table->n_row[row] && position < TABLE_ROOM);
     if (table->n_step < TABLE_ROOM) {
         table->positions[table->n_step] = position;
+        table->rows[table->n_step] = row;
     }
     table->n_step++;
-    table->tokens[position] = token;
-    table->hashes[position + 1] = nib_mix64(table->hashes[position], (uint64_t)token);
-    table->n = position + 1;
-    fill_logits(logits, table, table->hashes[position + 1], position + 1);
+    table->hashes[row][position + 1] = nib_mix64(table->hashes[row][position], (uint64_t)token);
+    table->n_row[row] = position + 1;
+    if (row == 0) {
+        table->tokens[position] = token;
+        table->n = position + 1;
+    }
+    fill_logits(logits, table, table->hashes[row][position + 1], position + 1);
     return answer(table);
 }
 

@@ -6,7 +6,7 @@
 
 #include <nib/nib.h>
 
-enum { TABLE_ROOM = 256 }; /* tokens that are noted */
+enum { TABLE_ROOM = 256, TABLE_ROWS = 4 }; /* tokens that are noted, rows that a step can build */
 
 typedef struct table_model {
     int64_t V;
@@ -20,10 +20,11 @@ typedef struct table_model {
     /* what was asked */
     size_t n_forward, n_step;
     size_t longest;             /* tokens of the longest prefix given to forward */
-    int32_t tokens[TABLE_ROOM]; /* [n] the last prefix, or what the steps built */
+    int32_t tokens[TABLE_ROOM]; /* [n] the last prefix given to forward, or what the steps built in row 0 */
     size_t n;
-    size_t positions[TABLE_ROOM];    /* [n_step] of the steps, as far as there is room */
-    uint64_t hashes[TABLE_ROOM + 1]; /* [n + 1] of each prefix */
+    size_t positions[TABLE_ROOM], rows[TABLE_ROOM]; /* [n_step] of the steps, as far as there is room */
+    size_t n_row[TABLE_ROWS];
+    uint64_t hashes[TABLE_ROWS][TABLE_ROOM + 1]; /* [n_row + 1] of each prefix of a row */
 } table_model;
 
 /* No table, no special ids. */

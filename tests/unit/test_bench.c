@@ -165,9 +165,9 @@ static void options_are_checked(void **state) {
     refuse(model, work, &options, NIB_EINVAL, "threads|257");
     must_fail(nib_bench_measure_limits(&limits, model, &options, &err), NIB_EINVAL, &err, "threads|257");
     options.threads = 1;
-    options.cache = NIB_CACHE_NONE;
-    refuse(model, work, &options, NIB_EUNSUPPORTED, "cache");
-    must_fail(nib_bench_measure_limits(&limits, model, &options, &err), NIB_EUNSUPPORTED, &err, "cache");
+    options.max_cache_len = 64;
+    refuse(model, work, &options, NIB_EINVAL, "max_cache_len");
+    must_fail(nib_bench_measure_limits(&limits, model, &options, &err), NIB_EINVAL, &err, "max_cache_len");
     limits.size = 2;
     must_fail(nib_bench_measure_limits(&limits, model, NULL, &err), NIB_EINVAL, &err, "nib_bench_limits.size|2");
     nib_model_free(model);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -45,6 +46,23 @@ static void step_is_given_each_token_once_and_rewinds(void **state) {
     nib_generate_options options = ten();
     options.num_return = 2;
     nib_result *result = generate_one(session, text, N_TEXT, &options);
+    /* Both candidates from 0 on, each in a row of its own: the prompts, then in turn. */
+    assert_int_equal(table.n_step, 2 * (N_TEXT + 9));
+    for (size_t i = 0; i < table.n_step; i++) {
+        bool prompt = i < 2 * N_TEXT;
+        assert_int_equal(table.rows[i], prompt ? i / N_TEXT : i % 2);
+        assert_int_equal(table.positions[i], prompt ? i % N_TEXT : i / 2);
+    }
+    assert_memory_equal(table.tokens, result->rows[0].ids, (N_TEXT + 9) * sizeof(int32_t));
+    nib_result_free(result);
+    /* Rows that follow each other rewind the one that there is. */
+    nib_session_options one = NIB_SESSION_OPTIONS_INIT;
+    nib_error err;
+    one.max_rows = 1;
+    nib_session_free(session);
+    must(nib_session_new(&session, model, &one, &err), &err);
+    table.n_step = 0;
+    result = generate_one(session, text, N_TEXT, &options);
     /* The first candidate from 0 on, the second from the prompt's last token on. */
     assert_int_equal(table.n_step, N_TEXT + 9 + 10);
     for (size_t i = 0; i < table.n_step; i++) {

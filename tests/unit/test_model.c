@@ -341,7 +341,12 @@ static void the_estimate_is_what_it_comes_to(void **state) {
         must(nib_session_logits(logits, session, ids, 128, 127, &err), &err);
         nib_session_stats stats = {.size = sizeof stats};
         must(nib_session_get_stats(&stats, session, &err), &err);
-        assert_int_equal(stats.cache_bytes, 128 * memory.kv_per_token);
+        if (strstr(files[i], "window") != NULL) { /* pages out of the windows are given back */
+            assert_true(stats.cache_bytes < 128 * memory.kv_per_token);
+            assert_int_equal(stats.cache_peak_bytes, 128 * memory.kv_per_token);
+        } else {
+            assert_int_equal(stats.cache_bytes, 128 * memory.kv_per_token);
+        }
         assert_true(session->work.bytes <= memory.session);
         assert_true(memory.resident > 0);
         free(logits);

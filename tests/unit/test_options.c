@@ -204,7 +204,7 @@ static void the_hosts_rounding_changes_no_number(void **state) {
 
 static void words_are_known_or_come_later(void **state) {
     (void)state;
-    size_t n, later = 0;
+    size_t n;
     const nib_option *list = nib_option_list(&n);
     for (size_t i = 0; i < n; i++) {
         const nib_option *o = &list[i];
@@ -216,7 +216,6 @@ static void words_are_known_or_come_later(void **state) {
         for (; word_at(word, o->words, (size_t)j); j++) {
             any_options options = initial(o->scope);
             nib_status expected = o->there[j] == 'y' ? NIB_OK : NIB_EUNSUPPORTED;
-            later += expected != NIB_OK;
             assert_int_equal(set(&options, o, word), expected);
             assert_int_equal(choice_of(&options, o), expected == NIB_OK ? j : atoi(o->initial));
             memcpy((char *)&options + o->offset, &j, sizeof j);
@@ -234,7 +233,6 @@ static void words_are_known_or_come_later(void **state) {
         assert_int_equal(set(&options, o, ""), NIB_EINVAL);
         assert_int_equal(set(&options, o, o->words), NIB_EINVAL);
     }
-    assert_int_equal(later, 3);
 }
 
 static void seeds_take_all_of_64_bits(void **state) {

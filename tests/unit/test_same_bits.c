@@ -365,11 +365,13 @@ static const quant_spec long_specs[] = {
 /* Runs of groups into which the first layer's attention is cut for the rows first .. first + n - 1. */
 static int64_t runs_of(const nib_model *model, int64_t first, int64_t n, int threads) {
     nib_forward_row rows[64] = {{0}};
+    nib_kv kv = {0};
     nib_work work = {0};
     nib_error err;
     assert_true(n <= 64);
     for (int64_t i = 0; i < n; i++) {
         rows[i].pos = first + i;
+        rows[i].kv = &kv;
     }
     must(nib_work_reserve(&work, &model->config, n, threads, &err), &err);
     nib_pass pass = {.c = &model->config, .w = &work, .rows = rows, .n = n};

@@ -236,9 +236,9 @@ static void a_generation_reuses_its_prompt(void **state) {
     options.max_new_tokens = 10;
     options.num_return = 3;
     nib_result_free(generate_one(session, ids, 100, &options));
-    /* The first candidate encodes 100 + 9, the others the prompt's last token and their own 9. */
-    assert_true(stats_of(session).tokens_encoded == 109 + 10 + 10);
-    assert_true(stats_of(session).tokens_reused == 99 + 99);
+    /* The first candidate encodes 100 + 9, the others go on from the prompt's logits with their own 9. */
+    assert_true(stats_of(session).tokens_encoded == 109 + 9 + 9);
+    assert_true(stats_of(session).tokens_reused == 100 + 100);
     nib_session_free(session);
     nib_model_free(model);
 }
@@ -413,8 +413,8 @@ static void options_of_sessions_are_checked(void **state) {
     must_fail(nib_session_new(&session, model, &options, &err), NIB_EINVAL, &err, "prefill_chunk|-1");
     assert_null(session);
     options = (nib_session_options)NIB_SESSION_OPTIONS_INIT;
-    options.cache = NIB_CACHE_STATIC;
-    must_fail(nib_session_new(&session, model, &options, &err), NIB_EUNSUPPORTED, &err, "cache|static|later version");
+    options.max_cache_len = 64;
+    must_fail(nib_session_new(&session, model, &options, &err), NIB_EINVAL, &err, "max_cache_len|64|static");
     assert_null(session);
     options.size = 0;
     must_fail(nib_session_new(&session, model, &options, &err), NIB_EINVAL, &err, "nib_session_options.size");
