@@ -68,7 +68,7 @@ static size_t free_sequence(const nib_session *session) {
 static nib_status new_line(nib_timeline **out, nib_session *session, nib_error *err) {
     nib_timeline *line = nib_alloc_zero(1, sizeof *line);
     if (line == NULL ||
-        !nib_reserve(&session->lines, &session->cap_lines, session->n_lines + 1, sizeof session->lines[0])) {
+        !nib_reserve(&session->lines, &session->cap_lines, session->n_lines + 1, sizeof(nib_timeline *))) {
         nib_free(line);
         return nib_fail_memory(err, sizeof *line, "a timeline");
     }
@@ -124,9 +124,9 @@ static void rewind_line(nib_session *session, nib_timeline *line, size_t n) {
 /* A new timeline with the first n tokens of another. */
 static nib_status fork_line(nib_timeline **out, nib_session *session, const nib_timeline *from, size_t n,
                             nib_error *err) {
-    nib_timeline *line;
+    nib_timeline *line = NULL;
     nib_status status = new_line(&line, session, err);
-    if (status != NIB_OK) {
+    if (line == NULL) {
         return status;
     }
     bool ok = nib_reserve(&line->tokens, &line->cap, n, sizeof line->tokens[0]) &&
@@ -171,7 +171,7 @@ nib_status nib_timeline_take(nib_timeline **out, nib_session *session, const int
     } else if (line->n > shared && room && can_fork(session)) {
         status = fork_line(&line, session, line, shared, err);
     }
-    if (status != NIB_OK) {
+    if (status != NIB_OK || line == NULL) {
         return status;
     }
     rewind_line(session, line, shared);

@@ -80,7 +80,7 @@ void nib_kv_free(nib_kv *kv) {
 /* Room in the list for n pages, those behind the present ones empty. */
 static bool reserve_list(nib_kv *kv, size_t n) {
     size_t L = (size_t)kv->store->config->L, cap = kv->cap_pages * L;
-    if (!nib_reserve(&kv->pages, &cap, n * L, sizeof kv->pages[0])) {
+    if (!nib_reserve(&kv->pages, &cap, n * L, sizeof(nib_kv_page *))) {
         return false;
     }
     kv->cap_pages = cap / L;

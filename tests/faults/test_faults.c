@@ -276,6 +276,70 @@ static void generations_of_custom_models(void **state) {
     nib_model_free(model);
 }
 
+/* Rows that begin alike, part in the middle of a page and have candidates; the session must be as good as new after a
+ * fault. */
+static int batch_cache;
+static nib_result *batch_expected;
+
+static nib_status run_batch(nib_result **result, nib_session *session, nib_error *err) {
+    int32_t ids[2][70];
+    nib_generate_options options = NIB_GENERATE_OPTIONS_INIT;
+    for (int i = 0; i < 70; i++) {
+        ids[0][i] = i;
+        ids[1][i] = i < 40 ? i : i + 1;
+    }
+    options.has_seed = 1;
+    options.max_new_tokens = 3;
+    options.num_return = 2;
+    return nib_generate(result, session, (nib_prompt[]){{ids[0], 70}, {ids[1], 70}, {ids[0] + 5, 9}}, 3, &options, NULL,
+                        NULL, err);
+}
+
+static nib_status generate_batch(subject *s, nib_error *err) {
+    nib_session_options options = NIB_SESSION_OPTIONS_INIT;
+    nib_session *session;
+    nib_result *result = NULL;
+    options.cache = batch_cache;
+    options.max_rows = 4;
+    options.threads = 2;
+    nib_status status = nib_session_new(&session, s->model, &options, err);
+    if (status != NIB_OK) {
+        return status;
+    }
+    status = run_batch(&result, session, err);
+    if (status != NIB_OK) {
+        nib_error again;
+        assert_null(result);
+        nib_alloc_fail_at(0);
+        must(run_batch(&result, session, &again), &again);
+    }
+    for (size_t i = 0; i < 6 && batch_expected != NULL; i++) {
+        check_same_row(&result->rows[i], &batch_expected->rows[i]);
+    }
+    nib_session_free(session);
+    if (batch_expected == NULL) {
+        batch_expected = result;
+    } else {
+        nib_result_free(result);
+    }
+    return status;
+}
+
+static void generations_of_batches(void **state) {
+    (void)state;
+    subject s = {0};
+    nib_error err;
+    must(nib_model_random(&s.model, "llama-tiny", "n_layers=1", 3, NULL, &err), &err);
+    const int caches[] = {NIB_CACHE_DYNAMIC, NIB_CACHE_STATIC, NIB_CACHE_NONE};
+    must(generate_batch(&s, &err), &err);
+    for (size_t i = 0; i < 3; i++) {
+        batch_cache = caches[i];
+        assert_true(fail_everywhere(generate_batch, &s) > 40);
+    }
+    nib_result_free(batch_expected);
+    nib_model_free(s.model);
+}
+
 /* ---- timing ---- */
 
 static nib_status time_decoding(subject *s, nib_error *err) {
@@ -375,6 +439,7 @@ int main(void) {
         cmocka_unit_test(sessions),
         cmocka_unit_test(generations),
         cmocka_unit_test(generations_of_custom_models),
+        cmocka_unit_test(generations_of_batches),
         cmocka_unit_test(timings),
         cmocka_unit_test(texts),
     };

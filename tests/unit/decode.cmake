@@ -20,7 +20,7 @@ target_link_libraries(test_session PRIVATE m)
 # Models of random quantised blocks.
 add_library(quant_testing OBJECT unit/quant_model.c)
 target_link_libraries(quant_testing PUBLIC nib_flags PkgConfig::CMOCKA)
-foreach(name test_same_bits test_session_threads)
+foreach(name test_batches test_sharing test_same_bits test_session_threads)
   nib_unit_test(${name} decode model text format kernel base)
   target_sources(${name} PRIVATE $<TARGET_OBJECTS:generate_testing> $<TARGET_OBJECTS:gguf_testing>
     $<TARGET_OBJECTS:quant_testing>)

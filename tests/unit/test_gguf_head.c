@@ -15,15 +15,7 @@
 #include "base/memory.h"
 #include "gguf_walk.h"
 #include "gguf_writer.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
+#include "sanitized.h"
 
 /* Opens data. NULL when all is well: a refusal has left no object and a message that names the file, and an accepted
  * file is right in every field. Else what is wrong. */
@@ -158,7 +150,7 @@ static void a_spoilt_field_is_refused_by_name(void **state) {
 
 static void a_spoilt_field_takes_no_memory(void **state) {
     (void)state;
-#ifdef SANITIZED
+#if NIB_SANITIZED
     skip(); /* a sanitizer's own address space is far above the limit */
 #else
     pid_t child = fork();
