@@ -66,6 +66,9 @@ NIB_API nib_status nib_model_open_memory(nib_model **out, const void *data, size
 /** A model with random weights: the same seed gives the same weights on every machine. It has no tokenizer.
  *
  *  name       llama-tiny  V 256 D 64 L 2 H 4 K 2, feed-forward 128, context 128, untied
+ *             qwen2-tiny  the same, tied, biases of q, k and v
+ *             qwen3-tiny  the same, tied, heads of 32 with norms of q and k
+ *             gpt2-tiny   gpt2-small with V 256 D 64 L 2 H 4, context 128
  *             gpt-config  V 50257 D 768 L 12 H 12, feed-forward 4D, context 1024, tied, biases, LayerNorm before, GELU,
  *                         sinusoidal positions
  *             gpt-tiny    gpt-config with V 256 D 64 L 2 H 2, feed-forward 128, context 128

@@ -5,10 +5,26 @@
 
 #include "base/number.h"
 
+/* A row says only what is not 0: RMSNorm before, rotation of pairs, a gated SiLU. */
 static const nib_arch arch_table[] = {
-    {"llama", NIB_NORM_RMS, NIB_NORM_BEFORE, NIB_POSITION_ROPE_PAIRS, NIB_FFN_SILU_GATED, false, false, 0, 10000.0, 0},
-    {"gemma3", NIB_NORM_RMS, NIB_NORM_AROUND, NIB_POSITION_ROPE_HALVES, NIB_FFN_GELU_TANH_GATED, true, true, 6,
-     1000000.0, 10000.0},
+    {.name = "llama", .rope_base = 10000.0},
+    {.name = "gemma3",
+     .place = NIB_NORM_AROUND,
+     .position = NIB_POSITION_ROPE_HALVES,
+     .ffn = NIB_FFN_GELU_TANH_GATED,
+     .qk_norm = true,
+     .scale_embedding = true,
+     .window_period = 6,
+     .rope_base = 1000000.0,
+     .local_rope_base = 10000.0},
+    {.name = "qwen2", .position = NIB_POSITION_ROPE_HALVES, .qkv_bias = true, .rope_base = 10000.0},
+    {.name = "qwen3", .position = NIB_POSITION_ROPE_HALVES, .qk_norm = true, .rope_base = 10000.0},
+    {.name = "gpt2",
+     .norm = NIB_NORM_LAYER,
+     .position = NIB_POSITION_LEARNED,
+     .ffn = NIB_FFN_GELU_TANH,
+     .qkv_bias = true,
+     .fused_qkv = true},
 };
 
 const nib_arch *nib_arch_find(const char *name, size_t len) {
@@ -21,7 +37,15 @@ const nib_arch *nib_arch_find(const char *name, size_t len) {
 }
 
 const char *nib_arch_names(void) {
-    return "llama, gemma3";
+    return "llama, gemma3, qwen2, qwen3, gpt2";
+}
+
+bool nib_arch_is_gated(const nib_arch *arch) {
+    return arch->ffn == NIB_FFN_SILU_GATED || arch->ffn == NIB_FFN_GELU_TANH_GATED;
+}
+
+bool nib_arch_is_rotary(const nib_arch *arch) {
+    return arch->position == NIB_POSITION_ROPE_PAIRS || arch->position == NIB_POSITION_ROPE_HALVES;
 }
 
 bool nib_config_is_global(const nib_config *config, int64_t layer) {
@@ -169,10 +193,13 @@ nib_status nib_config_read(nib_config *config, const nib_gguf *gguf, nib_error *
     config->K = read_size(&r, "attention.head_count_kv", config->H);
     config->E = read_size(&r, "attention.key_length", config->H > 0 ? config->D / config->H : 0);
     int64_t value_length = read_size(&r, "attention.value_length", config->E);
-    config->rope_dim = read_size(&r, "rope.dimension_count", config->E);
     config->window = r.arch->window_period > 0 ? read_size(&r, "attention.sliding_window", 0) : 0;
-    config->rope_base = read_real(&r, "rope.freq_base", r.arch->rope_base);
-    config->eps = (float)read_real(&r, "attention.layer_norm_rms_epsilon", 1e-5);
+    if (nib_arch_is_rotary(r.arch)) {
+        config->rope_dim = read_size(&r, "rope.dimension_count", config->E);
+        config->rope_base = read_real(&r, "rope.freq_base", r.arch->rope_base);
+    }
+    bool rms = r.arch->norm == NIB_NORM_RMS;
+    config->eps = (float)read_real(&r, rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", 1e-5);
     if (r.status != NIB_OK) {
         return r.status;
     }
@@ -222,7 +249,7 @@ nib_status nib_config_check(const nib_config *config, nib_status code, nib_error
         return nib_fail(err, code, "rope dimension count: %lld, expected an even number up to the head width %lld",
                         (long long)config->rope_dim, (long long)config->E);
     }
-    if (!(config->rope_base > 0) || !(config->eps >= 0 && config->eps < 1)) {
+    if ((config->rope_dim > 0 && !(config->rope_base > 0)) || !(config->eps >= 0 && config->eps < 1)) {
         char base[NIB_NUMBER_ROOM], eps[NIB_NUMBER_ROOM];
         return nib_fail(err, code, "rope base %s, norm epsilon %s: expected above 0, and 0 to 1",
                         nib_format_real(base, config->rope_base, 9), nib_format_real(eps, (double)config->eps, 9));

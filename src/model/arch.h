@@ -37,6 +37,8 @@ typedef struct nib_arch {
     nib_norm_place place;
     nib_position_kind position;
     nib_ffn_kind ffn;
+    bool qkv_bias;          /* q, k and v must have biases; elsewhere a bias is taken where there is one */
+    bool fused_qkv;         /* q, k and v are the rows of one tensor, attn_qkv */
     bool qk_norm;           /* q and k of each head are normed before the rotation */
     bool scale_embedding;   /* embeddings are multiplied by sqrt(D) */
     int window_period;      /* 0: no windows; n: every n-th layer sees all, the others a window */
@@ -47,18 +49,18 @@ typedef struct nib_arch {
 /* The row of an architecture that files may name; NULL when there is none. */
 const nib_arch *nib_arch_find(const char *name, size_t len);
 
-/* "llama gemma3", for messages. */
+/* "llama, gemma3 ..", for messages. */
 const char *nib_arch_names(void);
 
 /* The sizes of one model. Filled by nib_config_read or by a random model, then checked by nib_config_check. */
 typedef struct nib_config {
     const nib_arch *arch;
     int64_t V, D, L, H, K;
-    int64_t E;       /* width of a head */
-    int64_t F;       /* width of the feed-forward */
-    int64_t context; /* tokens of a timeline */
-    int64_t window;  /* keys a windowed layer sees, itself included; 0: all */
-    int64_t rope_dim;
+    int64_t E;        /* width of a head */
+    int64_t F;        /* width of the feed-forward */
+    int64_t context;  /* tokens of a timeline */
+    int64_t window;   /* keys a windowed layer sees, itself included; 0: all */
+    int64_t rope_dim; /* elements of a head that turn; 0 without rotary positions */
     double rope_base;
     float eps;
     float q_scale; /* of the scores: once on q after rotation and norm */
@@ -70,6 +72,10 @@ nib_status nib_config_read(nib_config *config, const nib_gguf *gguf, nib_error *
 
 /* Every size within bounds and fitting the others. Returns NIB_OK, or code with the size named. */
 nib_status nib_config_check(const nib_config *config, nib_status code, nib_error *err);
+
+/* Whether the feed-forward has a gate, and whether positions turn q and k. */
+bool nib_arch_is_gated(const nib_arch *arch);
+bool nib_arch_is_rotary(const nib_arch *arch);
 
 /* Whether layer i sees all keys. */
 bool nib_config_is_global(const nib_config *config, int64_t layer);

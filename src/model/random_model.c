@@ -11,35 +11,35 @@
 #include "base/random.h"
 #include "model/weights.h"
 
-static const nib_arch llama = {
-    "llama", NIB_NORM_RMS, NIB_NORM_BEFORE, NIB_POSITION_ROPE_PAIRS, NIB_FFN_SILU_GATED, false, false, 0, 10000.0, 0};
-static const nib_arch gpt_config = {"gpt-config",
-                                    NIB_NORM_LAYER,
-                                    NIB_NORM_BEFORE,
-                                    NIB_POSITION_SINUSOIDAL,
-                                    NIB_FFN_GELU_ERF,
-                                    false,
-                                    false,
-                                    0,
-                                    10000.0,
-                                    0};
-static const nib_arch gpt2 = {
-    "gpt2", NIB_NORM_LAYER, NIB_NORM_BEFORE, NIB_POSITION_LEARNED, NIB_FFN_GELU_TANH, false, false, 0, 10000.0, 0};
-static const nib_arch gpt1 = {
-    "gpt", NIB_NORM_LAYER, NIB_NORM_AFTER, NIB_POSITION_LEARNED, NIB_FFN_GELU_TANH, false, false, 0, 10000.0, 0};
+/* Architectures that no file names. */
+static const nib_arch gpt_config = {.name = "gpt-config",
+                                    .norm = NIB_NORM_LAYER,
+                                    .position = NIB_POSITION_SINUSOIDAL,
+                                    .ffn = NIB_FFN_GELU_ERF,
+                                    .qkv_bias = true};
+static const nib_arch gpt1 = {.name = "gpt",
+                              .norm = NIB_NORM_LAYER,
+                              .place = NIB_NORM_AFTER,
+                              .position = NIB_POSITION_LEARNED,
+                              .ffn = NIB_FFN_GELU_TANH,
+                              .qkv_bias = true};
 
-/* F 0 means 4D, K 0 means H. */
+/* family is that of files, where arch is NULL. E 0 means D/H, F 0 means 4D, K 0 means H. */
 static const struct preset {
     const char *name;
     const nib_arch *arch;
+    const char *family;
     bool tied;
-    int64_t V, D, L, H, K, F, context;
+    int64_t V, D, L, H, K, E, F, context;
 } presets[] = {
-    {"llama-tiny", &llama, false, 256, 64, 2, 4, 2, 128, 128},
-    {"gpt-config", &gpt_config, true, 50257, 768, 12, 12, 0, 0, 1024},
-    {"gpt-tiny", &gpt_config, true, 256, 64, 2, 2, 0, 128, 128},
-    {"gpt2-small", &gpt2, true, 50257, 768, 12, 12, 0, 0, 1024},
-    {"gpt", &gpt1, true, 40478, 768, 12, 12, 0, 0, 512},
+    {"llama-tiny", NULL, "llama", false, 256, 64, 2, 4, 2, 0, 128, 128},
+    {"qwen2-tiny", NULL, "qwen2", true, 256, 64, 2, 4, 2, 0, 128, 128},
+    {"qwen3-tiny", NULL, "qwen3", true, 256, 64, 2, 4, 2, 32, 128, 128},
+    {"gpt2-tiny", NULL, "gpt2", true, 256, 64, 2, 4, 0, 0, 0, 128},
+    {"gpt-config", &gpt_config, NULL, true, 50257, 768, 12, 12, 0, 0, 0, 1024},
+    {"gpt-tiny", &gpt_config, NULL, true, 256, 64, 2, 2, 0, 0, 128, 128},
+    {"gpt2-small", NULL, "gpt2", true, 50257, 768, 12, 12, 0, 0, 0, 1024},
+    {"gpt", &gpt1, NULL, true, 40478, 768, 12, 12, 0, 0, 0, 512},
 };
 
 enum { N_PRESETS = sizeof presets / sizeof presets[0] };
@@ -100,7 +100,8 @@ static nib_status find_preset(const struct preset **preset, const char *name, si
         }
     }
     return nib_fail(err, NIB_EINVAL,
-                    "random model: \"%.*s\", expected llama-tiny, gpt-config, gpt-tiny, gpt2-small or gpt",
+                    "random model: \"%.*s\", expected llama-tiny, qwen2-tiny, qwen3-tiny, gpt2-tiny, gpt-config, "
+                    "gpt-tiny, gpt2-small or gpt",
                     (int)(len < 80 ? len : 80), name);
 }
 
@@ -110,13 +111,12 @@ static nib_status complete(nib_config *config, nib_error *err) {
         config->F = config->D <= INT64_MAX / 4 ? 4 * config->D : INT64_MAX;
     }
     config->K = config->K > 0 ? config->K : config->H;
-    if (config->D % config->H != 0) {
+    if (config->E == 0 && config->D % config->H != 0) {
         return nib_fail(err, NIB_EINVAL, "random model: d_model %lld, expected a multiple of n_heads %lld",
                         (long long)config->D, (long long)config->H);
     }
-    config->E = config->D / config->H;
-    bool rotary = config->arch->position == NIB_POSITION_ROPE_PAIRS;
-    config->rope_dim = rotary ? config->E : 0;
+    config->E = config->E > 0 ? config->E : config->D / config->H;
+    config->rope_dim = nib_arch_is_rotary(config->arch) ? config->E : 0;
     float root = __builtin_sqrtf((float)config->E);
     config->q_scale = 1.0f / root;
     return nib_config_check(config, NIB_EINVAL, err);
@@ -130,12 +130,15 @@ nib_status nib_random_parse(nib_random_spec *spec, const char *name, size_t name
         return status;
     }
     *spec = (nib_random_spec){.tied = preset->tied};
-    spec->config = (nib_config){.arch = preset->arch,
+    const nib_arch *arch =
+        preset->family == NULL ? preset->arch : nib_arch_find(preset->family, strlen(preset->family));
+    spec->config = (nib_config){.arch = arch,
                                 .V = preset->V,
                                 .D = preset->D,
                                 .L = preset->L,
                                 .H = preset->H,
                                 .K = preset->K,
+                                .E = preset->E,
                                 .F = preset->F,
                                 .context = preset->context,
                                 .rope_base = 10000.0,
@@ -203,9 +206,13 @@ static nib_norm fill_norm(filler *f, int64_t n, bool bias) {
 static void fill_layer(filler *f, const nib_config *c, nib_layer *layer) {
     bool bias = c->arch->norm == NIB_NORM_LAYER;
     layer->attn_norm = fill_norm(f, c->D, bias);
-    layer->q = fill_linear(f, c->H * c->E, c->D, bias);
-    layer->k = fill_linear(f, c->K * c->E, c->D, bias);
-    layer->v = fill_linear(f, c->K * c->E, c->D, bias);
+    layer->q = fill_linear(f, c->H * c->E, c->D, c->arch->qkv_bias);
+    layer->k = fill_linear(f, c->K * c->E, c->D, c->arch->qkv_bias);
+    layer->v = fill_linear(f, c->K * c->E, c->D, c->arch->qkv_bias);
+    if (c->arch->qk_norm) {
+        layer->q_norm = fill_norm(f, c->E, bias);
+        layer->k_norm = fill_norm(f, c->E, bias);
+    }
     layer->o = fill_linear(f, c->D, c->H * c->E, bias);
     layer->ffn_norm = fill_norm(f, c->D, bias);
     if (c->arch->ffn == NIB_FFN_SILU_GATED) {
@@ -221,9 +228,10 @@ static bool count_floats(size_t *floats, const nib_config *c, bool tied) {
     int64_t positions = c->arch->position == NIB_POSITION_LEARNED ? c->context : 0;
     size_t table = (size_t)((tied ? 1 : 2) * c->V + positions), layer, all;
     size_t rows = (size_t)(2 * c->H * c->E + 2 * c->K * c->E + 3 * c->F + 16);
+    size_t head_norms = c->arch->qk_norm ? (size_t)(2 * c->E) : 0;
     return nib_mul_size(&table, table, (size_t)c->D) && nib_mul_size(&layer, rows, (size_t)(c->D + 1)) &&
-           nib_mul_size(&all, layer, (size_t)c->L) && nib_add_size(&all, all, table) &&
-           nib_add_size(floats, all, (size_t)(2 * c->D));
+           nib_add_size(&layer, layer, head_norms) && nib_mul_size(&all, layer, (size_t)c->L) &&
+           nib_add_size(&all, all, table) && nib_add_size(floats, all, (size_t)(2 * c->D));
 }
 
 bool nib_weights_random_bytes(size_t *bytes, const nib_config *config, bool tied) {

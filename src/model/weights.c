@@ -87,41 +87,74 @@ static void layer_name(char name[96], int64_t layer, const char *part, const cha
     (void)snprintf(name, 96, "blk.%lld.%s.%s", (long long)layer, part, what);
 }
 
-static nib_linear bind_linear(binder *b, int64_t layer, const char *part, int64_t rows, int64_t cols) {
+static nib_linear bind_linear(binder *b, int64_t layer, const char *part, int64_t rows, int64_t cols,
+                              bool optional_bias) {
     char name[96];
     layer_name(name, layer, part, "weight");
     nib_linear linear = {find_matrix(b, name, rows, cols, false), NULL};
     layer_name(name, layer, part, "bias");
-    linear.bias = find_vector(b, name, rows, true);
+    linear.bias = find_vector(b, name, rows, optional_bias);
     return linear;
 }
 
-static nib_norm bind_norm(binder *b, int64_t layer, const char *part, int64_t n) {
-    char name[96];
-    layer_name(name, layer, part, "weight");
-    nib_norm norm = {find_vector(b, name, n, false), NULL};
+/* `rows` rows of a tensor from `first` on. */
+static nib_linear rows_of(const nib_linear *all, int64_t first, int64_t rows) {
+    nib_linear part = *all;
+    part.w.rows = rows;
+    if (all->w.data != NULL) {
+        part.w.data = (const unsigned char *)all->w.data + (size_t)first * all->w.row_bytes;
+    }
+    if (all->bias != NULL) {
+        part.bias = all->bias + first;
+    }
+    return part;
+}
+
+static void bind_qkv(binder *b, int64_t i, nib_layer *layer) {
+    const nib_config *c = b->config;
+    int64_t q_rows = c->H * c->E, k_rows = c->K * c->E;
+    bool optional_bias = !c->arch->qkv_bias;
+    if (c->arch->fused_qkv) {
+        nib_linear all = bind_linear(b, i, "attn_qkv", q_rows + 2 * k_rows, c->D, optional_bias);
+        layer->q = rows_of(&all, 0, q_rows);
+        layer->k = rows_of(&all, q_rows, k_rows);
+        layer->v = rows_of(&all, q_rows + k_rows, k_rows);
+        return;
+    }
+    layer->q = bind_linear(b, i, "attn_q", q_rows, c->D, optional_bias);
+    layer->k = bind_linear(b, i, "attn_k", k_rows, c->D, optional_bias);
+    layer->v = bind_linear(b, i, "attn_v", k_rows, c->D, optional_bias);
+}
+
+/* The norm of one tensor's name and another's, which is there in LayerNorm only. */
+static nib_norm bind_named_norm(binder *b, const char *weight, const char *bias, int64_t n) {
+    nib_norm norm = {find_vector(b, weight, n, false), NULL};
     if (b->config->arch->norm == NIB_NORM_LAYER) {
-        layer_name(name, layer, part, "bias");
-        norm.bias = find_vector(b, name, n, false);
+        norm.bias = find_vector(b, bias, n, false);
     }
     return norm;
+}
+
+static nib_norm bind_norm(binder *b, int64_t layer, const char *part, int64_t n) {
+    char weight[96], bias[96];
+    layer_name(weight, layer, part, "weight");
+    layer_name(bias, layer, part, "bias");
+    return bind_named_norm(b, weight, bias, n);
 }
 
 static void bind_layer(binder *b, int64_t i) {
     const nib_config *c = b->config;
     nib_layer *layer = &b->weights->layers[i];
-    bool gated = c->arch->ffn == NIB_FFN_SILU_GATED || c->arch->ffn == NIB_FFN_GELU_TANH_GATED;
+    bool optional = c->arch->norm == NIB_NORM_RMS; /* models with LayerNorm have a bias in every product */
     layer->attn_norm = bind_norm(b, i, "attn_norm", c->D);
-    layer->q = bind_linear(b, i, "attn_q", c->H * c->E, c->D);
-    layer->k = bind_linear(b, i, "attn_k", c->K * c->E, c->D);
-    layer->v = bind_linear(b, i, "attn_v", c->K * c->E, c->D);
-    layer->o = bind_linear(b, i, "attn_output", c->D, c->H * c->E);
+    bind_qkv(b, i, layer);
+    layer->o = bind_linear(b, i, "attn_output", c->D, c->H * c->E, optional);
     layer->ffn_norm = bind_norm(b, i, "ffn_norm", c->D);
-    if (gated) {
-        layer->gate = bind_linear(b, i, "ffn_gate", c->F, c->D);
+    if (nib_arch_is_gated(c->arch)) {
+        layer->gate = bind_linear(b, i, "ffn_gate", c->F, c->D, optional);
     }
-    layer->up = bind_linear(b, i, "ffn_up", c->F, c->D);
-    layer->down = bind_linear(b, i, "ffn_down", c->D, c->F);
+    layer->up = bind_linear(b, i, "ffn_up", c->F, c->D, optional);
+    layer->down = bind_linear(b, i, "ffn_down", c->D, c->F, optional);
     if (c->arch->qk_norm) {
         layer->q_norm = bind_norm(b, i, "attn_q_norm", c->E);
         layer->k_norm = bind_norm(b, i, "attn_k_norm", c->E);
@@ -162,10 +195,13 @@ nib_status nib_weights_bind(nib_weights *weights, const nib_config *config, cons
     }
     binder b = {weights, config, gguf, kernels, err, NIB_OK};
     weights->embedding = find_matrix(&b, "token_embd.weight", config->V, config->D, false);
+    if (config->arch->position == NIB_POSITION_LEARNED) {
+        weights->positions = find_matrix(&b, "position_embd.weight", config->context, config->D, false);
+    }
     for (int64_t i = 0; i < config->L && b.status == NIB_OK; i++) {
         bind_layer(&b, i);
     }
-    weights->last_norm.weight = find_vector(&b, "output_norm.weight", config->D, false);
+    weights->last_norm = bind_named_norm(&b, "output_norm.weight", "output_norm.bias", config->D);
     weights->head.w = find_matrix(&b, "output.weight", config->V, config->D, true);
     if (weights->head.w.data == NULL) {
         weights->head.w = weights->embedding;

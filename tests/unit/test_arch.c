@@ -172,7 +172,8 @@ static void what_comes_later_is_refused_by_name(void **state) {
     (void)state;
     nib_config c;
     nib_error err;
-    refused(&(key){"general.architecture", "mamba", 0, false}, NIB_EUNSUPPORTED, "\"mamba\"|llama, gemma3");
+    refused(&(key){"general.architecture", "mamba", 0, false}, NIB_EUNSUPPORTED,
+            "\"mamba\"|llama, gemma3, qwen2, qwen3, gpt2");
     refused(&(key){"llama.rope.scaling.type", "yarn", 0, false}, NIB_EUNSUPPORTED, "llama.rope.scaling.type|\"yarn\"");
     refused(&(key){"llama.rope.scaling.factor", NULL, 8, true}, NIB_EUNSUPPORTED, "rope.scaling.factor");
     refused(&(key){"llama.rope.scale_linear", NULL, 2, true}, NIB_EUNSUPPORTED, "llama.rope");

@@ -25,7 +25,7 @@ static nib_random_spec parse(const char *name, const char *overrides) {
     return spec;
 }
 
-static void the_five_names_have_their_sizes(void **state) {
+static void the_names_have_their_sizes(void **state) {
     (void)state;
     const struct {
         const char *name;
@@ -38,6 +38,12 @@ static void the_five_names_have_their_sizes(void **state) {
     } cases[] = {
         {"llama-tiny", 256, 64, 2, 4, 2, 128, 128, false, NIB_NORM_RMS, NIB_NORM_BEFORE, NIB_POSITION_ROPE_PAIRS,
          NIB_FFN_SILU_GATED},
+        {"qwen2-tiny", 256, 64, 2, 4, 2, 128, 128, true, NIB_NORM_RMS, NIB_NORM_BEFORE, NIB_POSITION_ROPE_HALVES,
+         NIB_FFN_SILU_GATED},
+        {"qwen3-tiny", 256, 64, 2, 4, 2, 128, 128, true, NIB_NORM_RMS, NIB_NORM_BEFORE, NIB_POSITION_ROPE_HALVES,
+         NIB_FFN_SILU_GATED},
+        {"gpt2-tiny", 256, 64, 2, 4, 4, 256, 128, true, NIB_NORM_LAYER, NIB_NORM_BEFORE, NIB_POSITION_LEARNED,
+         NIB_FFN_GELU_TANH},
         {"gpt-config", 50257, 768, 12, 12, 12, 3072, 1024, true, NIB_NORM_LAYER, NIB_NORM_BEFORE,
          NIB_POSITION_SINUSOIDAL, NIB_FFN_GELU_ERF},
         {"gpt-tiny", 256, 64, 2, 2, 2, 128, 128, true, NIB_NORM_LAYER, NIB_NORM_BEFORE, NIB_POSITION_SINUSOIDAL,
@@ -98,7 +104,7 @@ static void refused(const char *name, const char *overrides, nib_status expected
 
 static void unknown_names_and_keys_are_refused(void **state) {
     (void)state;
-    refused("llama", "d_ff=8", NIB_EINVAL, "\"llama\"|llama-tiny, gpt-config, gpt-tiny, gpt2-small or gpt");
+    refused("llama", "d_ff=8", NIB_EINVAL, "\"llama\"|llama-tiny, qwen2-tiny|gpt-tiny, gpt2-small or gpt");
     refused("", "d_ff=8", NIB_EINVAL, "\"\"|llama-tiny");
     refused("llama-tiny", "width=3", NIB_EINVAL, "\"width=3\"|vocab_size");
     refused("llama-tiny", "d_ff", NIB_EINVAL, "\"d_ff\"|key=value");
@@ -189,6 +195,9 @@ static const struct {
 } kept[] = {
     {"random:llama-tiny", 20, 0xb1f92b6ac994a197},
     {"random:llama-tiny,seed=18446744073709551615", 20, 0xdb0aa9b65ab734b2},
+    {"random:qwen2-tiny", 20, 0x2f741baff8f8cda8},
+    {"random:qwen3-tiny", 20, 0xbdc12888c1382a4c},
+    {"random:gpt2-tiny", 20, 0xe4a9f06a12e5d230},
     {"random:gpt-tiny,seed=1", 20, 0x7dc55de532f4cfe7},
     {"random:gpt-config,vocab_size=500,d_model=64,n_heads=4,n_layers=4", 20, 0x1d0754901f332918},
     {"random:gpt2-small,vocab_size=500,d_model=48,n_heads=4,n_layers=3", 10, 0xde8d66ed8e932a2d},
@@ -274,10 +283,13 @@ static void weights_have_the_documented_spread(void **state) {
 
 static void its_bytes_are_what_the_estimate_says(void **state) {
     (void)state;
-    const char *const paths[] = {"random:llama-tiny", "random:gpt-tiny",
+    const char *const paths[] = {"random:llama-tiny",
+                                 "random:gpt-tiny",
+                                 "random:qwen2-tiny",
+                                 "random:qwen3-tiny",
                                  "random:gpt2-small,vocab_size=500,d_model=48,n_heads=4,n_layers=3",
                                  "random:gpt,vocab_size=500,d_model=48,n_heads=4,n_layers=3"};
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         nib_model *model;
         nib_error err;
         nib_model_memory memory = {.size = sizeof memory};
@@ -299,7 +311,7 @@ static void its_bytes_are_what_the_estimate_says(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_five_names_have_their_sizes),
+        cmocka_unit_test(the_names_have_their_sizes),
         cmocka_unit_test(overrides_change_what_they_name),
         cmocka_unit_test(unknown_names_and_keys_are_refused),
         cmocka_unit_test(impossible_sizes_are_refused),

@@ -2,7 +2,8 @@
 
 import numpy as np
 import torch
-from transformers import Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM
+from transformers import (Gemma3ForCausalLM, Gemma3TextConfig, GPT2Config, GPT2LMHeadModel, LlamaConfig,
+                          LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM)
 
 LAYER_NAMES = {
     "attn_q.weight": "self_attn.q_proj.weight",
@@ -25,6 +26,16 @@ GEMMA3_NAMES = LAYER_NAMES | {
     "post_attention_norm.weight": "post_attention_layernorm.weight",
     "ffn_norm.weight": "pre_feedforward_layernorm.weight",
     "post_ffw_norm.weight": "post_feedforward_layernorm.weight",
+}
+QWEN3_NAMES = LLAMA_NAMES | {
+    "attn_q_norm.weight": "self_attn.q_norm.weight",
+    "attn_k_norm.weight": "self_attn.k_norm.weight",
+}
+GPT2_NAMES = {
+    f"{ours}.{part}": f"{theirs}.{part}"
+    for ours, theirs in {"attn_norm": "ln_1", "attn_qkv": "attn.c_attn", "attn_output": "attn.c_proj",
+                         "ffn_norm": "ln_2", "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"}.items()
+    for part in ("weight", "bias")
 }
 
 
@@ -99,21 +110,79 @@ def gemma3_weight(file, _config, name):
     return less_one
 
 
+def qwen_config(config_class):
+    def make(file):
+        theta = shortest(file.get("{arch}.rope.freq_base", 10000.0))
+        return config_class(**common(file), rope_parameters={"rope_type": "default", "rope_theta": theta})
+
+    return make
+
+
+def plain_weight(file, _config, name):
+    return file.weight(name)
+
+
+def gpt2_config(file):
+    return GPT2Config(
+        vocab_size=file.tensors["token_embd.weight"].data.shape[0],
+        n_positions=file.get("{arch}.context_length"),
+        n_embd=file.get("{arch}.embedding_length"),
+        n_layer=file.get("{arch}.block_count"),
+        n_head=file.get("{arch}.attention.head_count"),
+        n_inner=file.get("{arch}.feed_forward_length"),
+        layer_norm_epsilon=shortest(file.get("{arch}.attention.layer_norm_epsilon")),
+        tie_word_embeddings="output.weight" not in file.tensors,
+        activation_function="gelu_new",
+        bos_token_id=None,
+        eos_token_id=None,
+        attn_implementation="eager",
+    )
+
+
+def is_conv1d(name):
+    """Whether transformers keeps this matrix of a GPT-2, by its name there, with rows and columns exchanged."""
+    return ".c_" in name and name.endswith("weight")
+
+
+def gpt2_weight(file, _config, name):
+    weight = file.weight(name)
+    return weight.T.copy() if is_conv1d(hf_name(name, GPT2_NAMES)) else weight
+
+
 ARCHITECTURES = {
     "llama": (llama_config, llama_weight, LlamaForCausalLM, LLAMA_NAMES),
     "gemma3": (gemma3_config, gemma3_weight, Gemma3ForCausalLM, GEMMA3_NAMES),
+    "qwen2": (qwen_config(Qwen2Config), plain_weight, Qwen2ForCausalLM, LLAMA_NAMES),
+    "qwen3": (qwen_config(Qwen3Config), plain_weight, Qwen3ForCausalLM, QWEN3_NAMES),
+    "gpt2": (gpt2_config, gpt2_weight, GPT2LMHeadModel, GPT2_NAMES),
 }
 
 
+OUTER_NAMES = {
+    "token_embd.weight": "model.embed_tokens.weight",
+    "output_norm.weight": "model.norm.weight",
+    "output.weight": "lm_head.weight",
+}
+GPT2_OUTER_NAMES = {
+    "token_embd.weight": "transformer.wte.weight",
+    "position_embd.weight": "transformer.wpe.weight",
+    "output_norm.weight": "transformer.ln_f.weight",
+    "output_norm.bias": "transformer.ln_f.bias",
+    "output.weight": "lm_head.weight",
+}
+
+
+def outer_names(layer_names):
+    """GGUF's names outside the layers to transformers'."""
+    return GPT2_OUTER_NAMES if layer_names is GPT2_NAMES else OUTER_NAMES
+
+
 def hf_name(name, layer_names):
-    if name == "token_embd.weight":
-        return "model.embed_tokens.weight"
-    if name == "output_norm.weight":
-        return "model.norm.weight"
-    if name == "output.weight":
-        return "lm_head.weight"
+    outer = outer_names(layer_names)
+    if name in outer:
+        return outer[name]
     _, layer, rest = name.split(".", 2)
-    return f"model.layers.{layer}.{layer_names[rest]}"
+    return f"{'transformer.h' if layer_names is GPT2_NAMES else 'model.layers'}.{layer}.{layer_names[rest]}"
 
 
 def load(file):
@@ -124,7 +193,7 @@ def load(file):
     state = {hf_name(name, layer_names): torch.from_numpy(get_weight(file, config, name)) for name in file.tensors}
     missing, unexpected = model.load_state_dict(state, strict=False)
     if config.tie_word_embeddings:
-        assert model.lm_head.weight is model.model.embed_tokens.weight
+        assert model.lm_head.weight is model.get_input_embeddings().weight
         missing = [name for name in missing if name != "lm_head.weight"]
     assert not missing and not unexpected, (missing, unexpected)
     return model

@@ -8,8 +8,10 @@ import hf_models
 import numpy as np
 import torch
 from gguf import GGMLQuantizationType as Type
-from transformers import Gemma3TextConfig, LlamaConfig
+from transformers import Gemma3TextConfig, GPT2Config, LlamaConfig, Qwen2Config, Qwen3Config
 
+CONFIG_CLASSES = {"llama": LlamaConfig, "gemma3": Gemma3TextConfig, "qwen2": Qwen2Config, "qwen3": Qwen3Config,
+                  "gpt2": GPT2Config}
 COMMON = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None, "attn_implementation": "eager"}
 K_QUANTS = (Type.Q4_K, Type.Q5_K, Type.Q6_K)  # gguf can read but not make them: random codes instead
 
@@ -45,6 +47,19 @@ def gemma3(name, seed, types, V, D, F, L, H, K, E, context, window, **rest):
     return Spec(name, "gemma3", seed, config, types, **rest)
 
 
+def qwen(name, architecture, seed, types, V, D, F, L, H, K, E, context, tied, theta=1e6, **rest):
+    spec = llama(name, seed, types, V, D, F, L, H, K, E, context, tied, theta, **rest)
+    spec.architecture = architecture
+    spec.config["rms_norm_eps"] = 1e-6
+    return spec
+
+
+def gpt2(name, seed, types, V, D, L, H, context, tied=True, **rest):
+    config = {"vocab_size": V, "n_embd": D, "n_layer": L, "n_head": H, "n_positions": context,
+              "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "tie_word_embeddings": tied}
+    return Spec(name, "gpt2", seed, config, types, **rest)
+
+
 # Texts of 150 cross the 64 keys that attention takes as one group; windows lie below, at and above that.
 SPECS = [
     llama("llama-tied-f32", 1, [Type.F32], V=128, D=32, F=64, L=2, H=4, K=2, E=8, context=256, tied=True, text=150),
@@ -61,19 +76,31 @@ SPECS = [
            text=150, prompt=130, vocabulary_key=True),
     gemma3("gemma3-window100-bf16", 8, [Type.BF16], V=96, D=32, F=32, L=6, H=1, K=1, E=16, context=256, window=100,
            text=150, prompt=120),
+    qwen("qwen2-tied-f16", "qwen2", 21, [Type.F16], V=160, D=40, F=56, L=2, H=5, K=1, E=8, context=256, tied=True,
+         text=150),
+    qwen("qwen2-untied-q8_0", "qwen2", 32, [Type.Q8_0], V=160, D=64, F=96, L=2, H=4, K=2, E=16, context=128,
+         tied=False, theta=10000.0, vocabulary_key=True),
+    qwen("qwen3-tied-bf16", "qwen3", 33, [Type.BF16], V=160, D=48, F=64, L=3, H=3, K=1, E=32, context=256, tied=True,
+         text=150),
+    qwen("qwen3-untied-q4_0", "qwen3", 24, [Type.Q4_0], V=160, D=32, F=64, L=2, H=4, K=2, E=16, context=128,
+         tied=False, vocabulary_key=True),
+    gpt2("gpt2-f32", 35, [Type.F32], V=160, D=40, L=2, H=5, context=160, text=150),
+    gpt2("gpt2-quants", 46, [Type.Q8_0, Type.Q4_1, Type.F16], V=160, D=64, L=2, H=4, context=64, vocabulary_key=True),
 ]
 
 
 def config_of(spec):
-    config_class = LlamaConfig if spec.architecture == "llama" else Gemma3TextConfig
-    return config_class(**spec.config, **COMMON)
+    return CONFIG_CLASSES[spec.architecture](**spec.config, **COMMON)
 
 
 def weight_scale(spec, name, shape):
     """Large enough that attention prefers some keys and each layer matters: with the usual 0.02 errors would hide."""
     if "embed_tokens" in name:  # gemma3 multiplies them by sqrt(D)
-        return 0.5 if spec.architecture == "llama" else 0.4 / shape[-1] ** 0.5
-    gain = {"q_proj": 2.0, "k_proj": 2.0, "down_proj": 2.0, "o_proj": 2.0}.get(name.split(".")[-2], 1.0)
+        return 0.4 / shape[-1] ** 0.5 if spec.architecture == "gemma3" else 0.5
+    if ".wte." in name or ".wpe." in name:
+        return 0.5
+    gains = {"q_proj": 2.0, "k_proj": 2.0, "down_proj": 2.0, "o_proj": 2.0, "c_attn": 2.0, "c_proj": 2.0}
+    gain = gains.get(name.split(".")[-2], 1.0)
     return gain / shape[-1] ** 0.5
 
 
@@ -99,10 +126,12 @@ def stored(spec, raw_type, name, shape):
 
 
 def random_norm(spec, name, size):
-    """Factors of 0.5 to 1.5; gemma3 keeps the factor less one. Multiples of 1/1024, so that both are exact. gemma3's
+    """Factors of 0.5 to 1.5, biases of -0.5 to 0.5; gemma3 keeps the factor less one. Multiples of 1/1024, so that both are exact. gemma3's
     last one is larger, because its small embeddings are the head too and would leave all logits alike."""
     factors = torch.randint(512, 1536, (size,)).float() / 1024
-    if spec.architecture == "llama":
+    if name.endswith(".bias"):
+        return factors - 1
+    if spec.architecture != "gemma3":
         return factors
     return factors * (8 if name == "model.norm.weight" else 1) - 1
 
@@ -118,9 +147,11 @@ def build(spec):
                 parameter.copy_(random_norm(spec, name, len(parameter)))
                 continue
             raw_type = spec.types[len(spec.stored) % len(spec.types)]
-            data = stored(spec, raw_type, name, tuple(parameter.shape))
+            turned = spec.architecture == "gpt2" and hf_models.is_conv1d(name)
+            data = stored(spec, raw_type, name, tuple(parameter.T.shape if turned else parameter.shape))
             spec.stored[name] = (data, raw_type)
-            parameter.copy_(torch.from_numpy(gguf_weights.dequantise(data, raw_type)))
+            values = torch.from_numpy(gguf_weights.dequantise(data, raw_type))
+            parameter.copy_(values.T if turned else values)
     return model
 
 
@@ -132,15 +163,14 @@ def permute(rows, heads):
 def gguf_names(spec):
     """transformers' name to GGUF's, for all layers."""
     layer_names = hf_models.ARCHITECTURES[spec.architecture][3]
-    names = ["token_embd.weight", "output_norm.weight", "output.weight"]
-    names += [f"blk.{i}.{name}" for i in range(spec.config["num_hidden_layers"]) for name in layer_names]
+    layers = spec.config["n_layer" if spec.architecture == "gpt2" else "num_hidden_layers"]
+    names = list(hf_models.outer_names(layer_names))
+    names += [f"blk.{i}.{name}" for i in range(layers) for name in layer_names]
     return {hf_models.hf_name(name, layer_names): name for name in names}
 
 
 def add_sizes(writer, spec):
     config = spec.config
-    writer.add_name(spec.name)
-    writer.add_vocab_size(config["vocab_size"])
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])
@@ -154,8 +184,24 @@ def add_sizes(writer, spec):
     writer.add_rope_freq_base(rope.get("full_attention", rope)["rope_theta"])
     if spec.architecture == "llama":
         writer.add_rope_dimension_count(config["head_dim"])
-    else:
+    elif spec.architecture == "gemma3":
         writer.add_sliding_window(config["sliding_window"])
+
+
+def add_gpt2_sizes(writer, spec):
+    config = spec.config
+    writer.add_context_length(config["n_positions"])
+    writer.add_embedding_length(config["n_embd"])
+    writer.add_block_count(config["n_layer"])
+    writer.add_feed_forward_length(4 * config["n_embd"])
+    writer.add_head_count(config["n_head"])
+    writer.add_layer_norm_eps(config["layer_norm_epsilon"])
+
+
+def add_keys(writer, spec):
+    writer.add_name(spec.name)
+    writer.add_vocab_size(spec.config["vocab_size"])
+    (add_gpt2_sizes if spec.architecture == "gpt2" else add_sizes)(writer, spec)
     if spec.vocabulary_key:
         writer.add_tokenizer_model("none")
 
@@ -173,7 +219,7 @@ def tensor_of(spec, name, parameter):
 
 def write(path, spec, model, add_tokenizer=None):
     writer = gguf.GGUFWriter(path, spec.architecture)
-    add_sizes(writer, spec)
+    add_keys(writer, spec)
     if add_tokenizer:
         add_tokenizer(writer)
     names = gguf_names(spec)

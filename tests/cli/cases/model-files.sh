@@ -33,5 +33,11 @@ bad pretokenizer.gguf
 cp "$model" tensor.gguf
 put tensor.gguf "$(offset "$model" blk.1.ffn_down.weight)" blk.7
 bad tensor.gguf
+cp "$TINY/qwen2-tied-f16.gguf" bias.gguf
+put bias.gguf "$(offset bias.gguf blk.1.attn_q.bias)" blk.7
+bad bias.gguf
+cp "$TINY/gpt2-f32.gguf" positions.gguf
+put positions.gguf "$(offset positions.gguf position_embd.weight)" q
+bad positions.gguf
 try show cut.gguf
 try tokenize -m text.gguf text
