@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "model/rope.h"
 
 /* A row says only what is not 0: RMSNorm before, rotation of pairs, a gated SiLU. */
 static const nib_arch arch_table[] = {
@@ -124,35 +125,88 @@ static nib_status find_arch(const nib_arch **arch, const nib_gguf *gguf, nib_err
     return NIB_OK;
 }
 
-/* What would change the result and is not there yet is refused, never left out. */
-static nib_status refuse_features(reader *r) {
+/* A real above 0. */
+static double read_positive(reader *r, const char *rest, double fallback) {
+    double value = read_real(r, rest, fallback);
+    if (r->status == NIB_OK && !(value > 0 && value < 1e30)) {
+        char key[96], text[NIB_NUMBER_ROOM];
+        make_key(key, r, rest);
+        r->status =
+            nib_fail(r->err, NIB_EFORMAT, "%s: %s, expected a number above 0", key, nib_format_real(text, value, 9));
+    }
+    return value;
+}
+
+/* A key whose value changes the result in a way that is not there: refused unless it is `neutral`. */
+static void refuse_real(reader *r, const char *rest, double neutral, const char *expected) {
+    double value = read_real(r, rest, neutral);
+    double distance = value > neutral ? value - neutral : neutral - value;
+    if (r->status == NIB_OK && !(distance <= 1e-5)) {
+        char key[96], text[NIB_NUMBER_ROOM];
+        make_key(key, r, rest);
+        r->status =
+            nib_fail(r->err, NIB_EUNSUPPORTED, "%s: %s, expected %s", key, nib_format_real(text, value, 9), expected);
+    }
+}
+
+static void read_yarn(reader *r, nib_config *config) {
+    nib_rope_scaling *rope = &config->rope;
+    rope->kind = NIB_ROPE_YARN;
+    int64_t original = read_size(r, "rope.scaling.original_context_length", config->context);
+    rope->original = (double)(original > 0 ? original : config->context);
+    rope->beta_fast = read_positive(r, "rope.scaling.yarn_beta_fast", 32.0);
+    rope->beta_slow = read_positive(r, "rope.scaling.yarn_beta_slow", 1.0);
+    rope->attn_factor = read_positive(r, "rope.scaling.attn_factor", 1.0);
+    refuse_real(r, "rope.scaling.yarn_ext_factor", 1.0, "1");
+    refuse_real(r, "rope.scaling.yarn_log_multiplier", 0.0, "0");
+    if (r->status == NIB_OK) {
+        refuse_real(r, "rope.scaling.yarn_attn_factor", nib_rope_magnitude(rope), "what follows from the factor");
+    }
+}
+
+/* A file that names no kind means linear if it has a factor. */
+static void read_rope_scaling(reader *r, nib_config *config) {
     char key[96];
     const char *type = NULL;
     size_t len = 0;
     make_key(key, r, "rope.scaling.type");
-    nib_status status = nib_gguf_get_string(&type, &len, r->gguf, key, r->err);
-    if (status == NIB_OK && type != NULL && !(len == 4 && memcmp(type, "none", 4) == 0)) {
-        return nib_fail(r->err, NIB_EUNSUPPORTED, "%s: \"%.*s\", expected none: rope scaling comes in a later version",
-                        key, (int)(len < 64 ? len : 64), type);
+    if (r->status != NIB_OK) {
+        return;
     }
-    if (status == NIB_OK && nib_gguf_find_tensor(r->gguf, "rope_freqs.weight") != NULL) {
-        return nib_fail(r->err, NIB_EUNSUPPORTED, "rope_freqs.weight: rope scaling comes in a later version");
+    r->status = nib_gguf_get_string(&type, &len, r->gguf, key, r->err);
+    if (r->status != NIB_OK || (type != NULL && len == 4 && memcmp(type, "none", 4) == 0)) {
+        return;
+    }
+    bool yarn = type != NULL && len == 4 && memcmp(type, "yarn", 4) == 0;
+    if (type != NULL && !yarn && !(len == 6 && memcmp(type, "linear", 6) == 0)) {
+        r->status = nib_fail(r->err, NIB_EUNSUPPORTED, "%s: \"%.*s\", expected none, linear or yarn", key,
+                             (int)(len < 64 ? len : 64), type);
+        return;
+    }
+    config->rope.factor = read_positive(r, "rope.scaling.factor", read_positive(r, "rope.scale_linear", 1.0));
+    config->rope.kind = config->rope.factor != 1.0 ? NIB_ROPE_LINEAR : NIB_ROPE_PLAIN;
+    if (yarn) {
+        read_yarn(r, config);
+    }
+}
+
+/* What would change the result and is not there yet is refused, never left out. */
+static nib_status refuse_features(reader *r) {
+    static const char *const tensors[] = {"rope_factors_long.weight", "rope_factors_short.weight"};
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0] && r->status == NIB_OK; i++) {
+        if (nib_gguf_find_tensor(r->gguf, tensors[i]) != NULL) {
+            return nib_fail(r->err, NIB_EUNSUPPORTED, "%s: this kind of rope scaling comes in a later version",
+                            tensors[i]);
+        }
     }
     int64_t experts = read_size(r, "expert_count", 0);
     if (r->status == NIB_OK && experts != 0) {
+        char key[96];
         make_key(key, r, "expert_count");
         return nib_fail(r->err, NIB_EUNSUPPORTED, "%s: %lld, expected 0: mixtures of experts come in a later version",
                         key, (long long)experts);
     }
-    double factor = read_real(r, "rope.scale_linear", 1.0);
-    factor = factor == 1.0 ? read_real(r, "rope.scaling.factor", 1.0) : factor;
-    if (r->status == NIB_OK && factor != 1.0 && type == NULL) {
-        return nib_fail(r->err, NIB_EUNSUPPORTED,
-                        "%s.rope.scaling.factor: expected 1: rope scaling comes in a later "
-                        "version",
-                        r->arch->name);
-    }
-    return status != NIB_OK ? status : r->status;
+    return r->status;
 }
 
 /* V by the embedding, since a vocabulary may be absent. */
@@ -197,6 +251,7 @@ nib_status nib_config_read(nib_config *config, const nib_gguf *gguf, nib_error *
     if (nib_arch_is_rotary(r.arch)) {
         config->rope_dim = read_size(&r, "rope.dimension_count", config->E);
         config->rope_base = read_real(&r, "rope.freq_base", r.arch->rope_base);
+        read_rope_scaling(&r, config);
     }
     bool rms = r.arch->norm == NIB_NORM_RMS;
     config->eps = (float)read_real(&r, rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", 1e-5);

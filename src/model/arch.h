@@ -52,6 +52,19 @@ const nib_arch *nib_arch_find(const char *name, size_t len);
 /* "llama, gemma3 ..", for messages. */
 const char *nib_arch_names(void);
 
+typedef enum nib_rope_kind { NIB_ROPE_PLAIN, NIB_ROPE_LINEAR, NIB_ROPE_YARN } nib_rope_kind;
+
+/* How rotary frequencies are stretched for texts longer than those of the training. */
+typedef struct nib_rope_scaling {
+    nib_rope_kind kind;
+    double factor;   /* linear, YaRN: how much longer */
+    double original; /* YaRN: tokens of the training's context */
+    double beta_fast,
+        beta_slow;         /* YaRN: turns within it above and below which a frequency is kept or stretched whole */
+    double attn_factor;    /* YaRN: multiplies the magnitude, which follows from factor */
+    const float *divisors; /* [rope_dim / 2] of each frequency (llama3), of the weights; NULL: none */
+} nib_rope_scaling;
+
 /* The sizes of one model. Filled by nib_config_read or by a random model, then checked by nib_config_check. */
 typedef struct nib_config {
     const nib_arch *arch;
@@ -62,12 +75,13 @@ typedef struct nib_config {
     int64_t window;   /* keys a windowed layer sees, itself included; 0: all */
     int64_t rope_dim; /* elements of a head that turn; 0 without rotary positions */
     double rope_base;
+    nib_rope_scaling rope; /* not of windowed layers that have a base of their own */
     float eps;
     float q_scale; /* of the scores: once on q after rotation and norm */
 } nib_config;
 
 /* Read the sizes of a file. V comes from the embedding's shape. Returns NIB_OK; NIB_EFORMAT (a key is missing, of another
- * type or impossible); NIB_EUNSUPPORTED (architecture, rope scaling, experts: named). */
+ * type or impossible); NIB_EUNSUPPORTED (architecture, kind of rope scaling, experts: named). */
 nib_status nib_config_read(nib_config *config, const nib_gguf *gguf, nib_error *err);
 
 /* Every size within bounds and fitting the others. Returns NIB_OK, or code with the size named. */

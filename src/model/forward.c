@@ -80,8 +80,8 @@ static void make_angles(const nib_pass *p, int64_t t, int64_t like) {
         }
         for (int64_t i = 0; i < half; i++) {
             double angle = (double)p->rows[t].pos * p->w->freq[kind * half + i];
-            cos[i] = (float)nib_cos(angle);
-            sin[i] = (float)nib_sin(angle);
+            cos[i] = (float)(nib_cos(angle) * p->w->magnitude[kind]);
+            sin[i] = (float)(nib_sin(angle) * p->w->magnitude[kind]);
         }
     }
 }

@@ -157,6 +157,7 @@ static nib_status finish_file(nib_model **out, nib_gguf *gguf, const nib_model_o
     nib_status status = choose_kernels(&model->kernels, options, err);
     status = status != NIB_OK ? status : nib_config_read(&model->config, gguf, err);
     status = status != NIB_OK ? status : nib_weights_bind(&model->weights, &model->config, gguf, model->kernels, err);
+    model->config.rope.divisors = model->weights.rope_divisors;
     if (status == NIB_OK && options->compute == NIB_COMPUTE_FAST) {
         status = nib_weights_pack(&model->weights, &model->config, nib_gguf_is_mapped(gguf), err);
     }

@@ -168,7 +168,7 @@ static void bind_layer(binder *b, int64_t i) {
 /* Room for every norm and bias that a layer can have. */
 static size_t vector_room(const nib_config *c) {
     int64_t layer = 8 * c->D + 4 * c->E + c->H * c->E + 2 * c->K * c->E + c->D + 2 * c->F + c->D;
-    return (size_t)(c->L * layer + 2 * c->D + c->V);
+    return (size_t)(c->L * layer + 2 * c->D + c->V + c->rope_dim / 2);
 }
 
 size_t nib_weights_table_bytes(const nib_config *config) {
@@ -187,6 +187,18 @@ static nib_status allocate(nib_weights *weights, const nib_config *config, size_
     return NIB_OK;
 }
 
+static void bind_rope_divisors(binder *b) {
+    const char *name = "rope_freqs.weight";
+    int64_t n = b->config->rope_dim / 2;
+    const float *divisors = n > 0 ? find_vector(b, name, n, true) : NULL;
+    for (int64_t i = 0; divisors != NULL && i < n && b->status == NIB_OK; i++) {
+        if (!(divisors[i] > 0.0f)) {
+            b->status = nib_fail(b->err, NIB_EFORMAT, "%s: element %lld is not above 0", name, (long long)i);
+        }
+    }
+    b->weights->rope_divisors = divisors;
+}
+
 nib_status nib_weights_bind(nib_weights *weights, const nib_config *config, const nib_gguf *gguf,
                             const nib_kernels *kernels, nib_error *err) {
     nib_status status = allocate(weights, config, vector_room(config), err);
@@ -201,6 +213,7 @@ nib_status nib_weights_bind(nib_weights *weights, const nib_config *config, cons
     for (int64_t i = 0; i < config->L && b.status == NIB_OK; i++) {
         bind_layer(&b, i);
     }
+    bind_rope_divisors(&b);
     weights->last_norm = bind_named_norm(&b, "output_norm.weight", "output_norm.bias", config->D);
     weights->head.w = find_matrix(&b, "output.weight", config->V, config->D, true);
     if (weights->head.w.data == NULL) {

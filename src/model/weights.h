@@ -26,12 +26,13 @@ typedef struct nib_layer {
 } nib_layer;
 
 typedef struct nib_weights {
-    nib_matrix embedding; /* [V][D] */
-    nib_matrix positions; /* [context][D]; rows 0 when the model has none */
-    nib_norm last_norm;   /* [D] */
-    nib_linear head;      /* [V][D]; the embedding when tied */
-    nib_layer *layers;    /* [L] */
-    float *vectors;       /* all norms and biases, and of a random model the matrices */
+    nib_matrix embedding;       /* [V][D] */
+    nib_matrix positions;       /* [context][D]; rows 0 when the model has none */
+    nib_norm last_norm;         /* [D] */
+    nib_linear head;            /* [V][D]; the embedding when tied */
+    nib_layer *layers;          /* [L] */
+    const float *rope_divisors; /* [rope_dim / 2], or NULL: for the config */
+    float *vectors;             /* all norms and biases, and of a random model the matrices */
     size_t n_vectors, cap_vectors;
     unsigned char *tiles; /* of all packed matrices; NULL: none is */
     size_t tiles_bytes;

@@ -1,8 +1,8 @@
 /* The work area of a session: what depends on the rows in one block, and room of each thread for attention. */
 #include "model/work.h"
 
-#include "base/maths.h"
 #include "base/memory.h"
+#include "model/rope.h"
 
 enum { N_PARTS = 12 };
 
@@ -59,14 +59,6 @@ bool nib_work_bytes(size_t *bytes, const nib_config *config, int64_t n) {
     return nib_mul_size(bytes, floats, sizeof(float));
 }
 
-/* Inverse frequencies base^(-2i/dim) in double, rounded to binary32: rule 5. */
-static void fill_freq(double *freq, double base, int64_t dim) {
-    for (int64_t i = 0; i < dim / 2; i++) {
-        double exponent = -2.0 * (double)i / (double)dim;
-        freq[i] = (double)(float)nib_pow(base, exponent);
-    }
-}
-
 /* The parts that depend on n. */
 static nib_status reserve_rows(nib_work *work, const nib_config *config, int64_t n, nib_error *err) {
     int64_t sizes[N_PARTS];
@@ -89,11 +81,10 @@ static nib_status reserve_rows(nib_work *work, const nib_config *config, int64_t
     place(work, sizes);
     work->n = n;
     work->bytes = bytes;
-    if (config->rope_dim > 0) {
-        fill_freq(work->freq, config->rope_base, config->rope_dim);
-        double local = config->arch->local_rope_base;
-        fill_freq(work->freq + config->rope_dim / 2, local > 0 ? local : config->rope_base, config->rope_dim);
-    }
+    nib_rope_frequencies(work->freq, config, false);
+    nib_rope_frequencies(work->freq + config->rope_dim / 2, config, true);
+    work->magnitude[0] = nib_rope_magnitude(&config->rope);
+    work->magnitude[1] = config->arch->local_rope_base > 0 ? 1.0 : work->magnitude[0];
     return NIB_OK;
 }
 

@@ -14,19 +14,20 @@ typedef struct nib_tile {
 
 /* Rows that products read are padded to 16 columns with +0: their strides are NIB_PAD16 of the width. */
 typedef struct nib_work {
-    int64_t n;        /* rows there is room for */
-    float *x;         /* [n][D] the residual stream */
-    float *h;         /* [n][pad D] normed */
-    float *q;         /* [n][H*E] */
-    float *k, *v;     /* [n][K*E] */
-    float *a;         /* [n][pad H*E] what attention gives */
-    float *gate;      /* [n][pad F] */
-    float *up;        /* [n][F] */
-    float *y;         /* [n][D] what a sub-block gives */
-    float *cos, *sin; /* [2][n][rope_dim / 2] the angles of global layers, then of windowed ones */
-    float *quant;     /* [nib_quant_bytes(n, widest)] the input of the next product in int8 */
-    double *freq;     /* [2][rope_dim / 2] inverse frequencies, rounded to binary32 */
-    float *block;     /* what all of them lie in */
+    int64_t n;           /* rows there is room for */
+    float *x;            /* [n][D] the residual stream */
+    float *h;            /* [n][pad D] normed */
+    float *q;            /* [n][H*E] */
+    float *k, *v;        /* [n][K*E] */
+    float *a;            /* [n][pad H*E] what attention gives */
+    float *gate;         /* [n][pad F] */
+    float *up;           /* [n][F] */
+    float *y;            /* [n][D] what a sub-block gives */
+    float *cos, *sin;    /* [2][n][rope_dim / 2] the angles of global layers, then of windowed ones */
+    float *quant;        /* [nib_quant_bytes(n, widest)] the input of the next product in int8 */
+    double *freq;        /* [2][rope_dim / 2] radians a token: nib_rope_frequencies */
+    double magnitude[2]; /* of the rotation: nib_rope_magnitude */
+    float *block;        /* what all of them lie in */
 
     int threads;
     float *group_o;      /* [threads][NIB_ATTEND_ROWS][E] one group of attention of a unit */

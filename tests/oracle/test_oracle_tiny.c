@@ -20,7 +20,8 @@ static const char *const names[] = {
     "llama-tied-f32", "llama-untied-f16",   "llama-bf16",           "llama-quants",
     "llama-k-quants", "gemma3-window8-f16", "gemma3-window64-q8_0", "gemma3-window100-bf16",
     "qwen2-tied-f16", "qwen2-untied-q8_0",  "qwen3-tied-bf16",      "qwen3-untied-q4_0",
-    "gpt2-f32",       "gpt2-quants",
+    "gpt2-f32",       "gpt2-quants",        "llama-linear-f16",     "llama-llama3-f16",
+    "llama-yarn-f16", "qwen2-yarn-f16",     "gemma3-linear-f16",
 };
 enum { N_MODELS = sizeof names / sizeof names[0] };
 

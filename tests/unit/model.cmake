@@ -1,6 +1,8 @@
 # Unit tests of src/model: nib_unit_test(NAME layer..)
 nib_unit_test(test_options base)
 target_link_libraries(test_options PRIVATE m)
+nib_unit_test(test_rope model text format kernel base)
+target_link_libraries(test_rope PRIVATE m)
 foreach(name test_arch test_kv test_model test_random_model test_work)
   nib_unit_test(${name} decode model text format kernel base)
   target_sources(${name} PRIVATE $<TARGET_OBJECTS:generate_testing> $<TARGET_OBJECTS:gguf_testing>)

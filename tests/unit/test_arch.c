@@ -174,15 +174,65 @@ static void what_comes_later_is_refused_by_name(void **state) {
     nib_error err;
     refused(&(key){"general.architecture", "mamba", 0, false}, NIB_EUNSUPPORTED,
             "\"mamba\"|llama, gemma3, qwen2, qwen3, gpt2");
-    refused(&(key){"llama.rope.scaling.type", "yarn", 0, false}, NIB_EUNSUPPORTED, "llama.rope.scaling.type|\"yarn\"");
-    refused(&(key){"llama.rope.scaling.factor", NULL, 8, true}, NIB_EUNSUPPORTED, "rope.scaling.factor");
-    refused(&(key){"llama.rope.scale_linear", NULL, 2, true}, NIB_EUNSUPPORTED, "llama.rope");
+    refused(&(key){"llama.rope.scaling.type", "longrope", 0, false}, NIB_EUNSUPPORTED,
+            "llama.rope.scaling.type|\"longrope\"|linear or yarn");
     refused(&(key){"llama.expert_count", NULL, 8, false}, NIB_EUNSUPPORTED, "llama.expert_count: 8");
     refused(&(key){"llama.attention.value_length", NULL, 8, false}, NIB_EUNSUPPORTED, "value_length: 8");
-    must_fail(read_config(&c, llama_keys, N_LLAMA, NULL, NULL, "rope_freqs.weight", &err), NIB_EUNSUPPORTED, &err,
-              "rope_freqs.weight");
+    must_fail(read_config(&c, llama_keys, N_LLAMA, NULL, NULL, "rope_factors_long.weight", &err), NIB_EUNSUPPORTED,
+              &err, "rope_factors_long.weight");
     const key none = {"llama.rope.scaling.type", "none", 0, false};
     must(read_config(&c, llama_keys, N_LLAMA, &none, NULL, "token_embd.weight", &err), &err);
+}
+
+/* llama_keys and more. */
+static nib_status read_scaled(nib_config *config, const key *more, size_t n, nib_error *err) {
+    key keys[N_LLAMA + 8];
+    assert_true(n <= 8);
+    memcpy(keys, llama_keys, sizeof llama_keys);
+    memcpy(keys + N_LLAMA, more, n * sizeof *more);
+    return read_config(config, keys, N_LLAMA + n, NULL, NULL, "token_embd.weight", err);
+}
+
+static void rope_scaling_is_read(void **state) {
+    (void)state;
+    nib_config c;
+    nib_error err;
+    must(read_config(&c, llama_keys, N_LLAMA, NULL, NULL, "token_embd.weight", &err), &err);
+    assert_int_equal(c.rope.kind, NIB_ROPE_PLAIN);
+    /* A factor without a kind, by its name of now and its first one. */
+    must(read_scaled(&c, &(key){"llama.rope.scaling.factor", NULL, 8, true}, 1, &err), &err);
+    assert_true(c.rope.kind == NIB_ROPE_LINEAR && c.rope.factor == 8.0);
+    must(read_scaled(&c, &(key){"llama.rope.scale_linear", NULL, 2, true}, 1, &err), &err);
+    assert_true(c.rope.kind == NIB_ROPE_LINEAR && c.rope.factor == 2.0);
+    const key yarn[] = {{"llama.rope.scaling.type", "yarn", 0, false},
+                        {"llama.rope.scaling.factor", NULL, 4, true},
+                        {"llama.rope.scaling.original_context_length", NULL, 16, false},
+                        {"llama.rope.scaling.yarn_beta_fast", NULL, 24, true},
+                        {"llama.rope.scaling.yarn_beta_slow", NULL, 2, true},
+                        {"llama.rope.scaling.attn_factor", NULL, 0.5, true}};
+    must(read_scaled(&c, yarn, 6, &err), &err);
+    assert_true(c.rope.kind == NIB_ROPE_YARN && c.rope.factor == 4.0 && c.rope.original == 16.0);
+    assert_true(c.rope.beta_fast == 24.0 && c.rope.beta_slow == 2.0 && c.rope.attn_factor == 0.5);
+    must(read_scaled(&c, yarn, 2, &err), &err); /* what converters leave out */
+    assert_true(c.rope.original == 64.0 && c.rope.beta_fast == 32.0 && c.rope.beta_slow == 1.0);
+    assert_true(c.rope.attn_factor == 1.0);
+}
+
+static void rope_scaling_that_is_impossible_or_not_there_is_named(void **state) {
+    (void)state;
+    nib_config c;
+    nib_error err;
+    key yarn[3] = {{"llama.rope.scaling.type", "yarn", 0, false}, {"llama.rope.scaling.factor", NULL, 0, true}};
+    must_fail(read_scaled(&c, yarn, 2, &err), NIB_EFORMAT, &err, "llama.rope.scaling.factor: 0");
+    yarn[1].number = 4;
+    yarn[2] = (key){"llama.rope.scaling.yarn_ext_factor", NULL, 0.5, true};
+    must_fail(read_scaled(&c, yarn, 3, &err), NIB_EUNSUPPORTED, &err, "yarn_ext_factor: 0.5");
+    yarn[2] = (key){"llama.rope.scaling.yarn_attn_factor", NULL, 1.5, true};
+    must_fail(read_scaled(&c, yarn, 3, &err), NIB_EUNSUPPORTED, &err, "yarn_attn_factor: 1.5");
+    yarn[2].number = 1.1386294; /* 1 + log(4) / 10 */
+    must(read_scaled(&c, yarn, 3, &err), &err);
+    yarn[2] = (key){"llama.rope.scaling.yarn_log_multiplier", NULL, 0.1, true};
+    must_fail(read_scaled(&c, yarn, 3, &err), NIB_EUNSUPPORTED, &err, "yarn_log_multiplier: 0.1");
 }
 
 /* ---- windows ---- */
@@ -295,6 +345,8 @@ static void windows_count_over_the_borders_of_pages(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gemma3_head_is_read),
+        cmocka_unit_test(rope_scaling_is_read),
+        cmocka_unit_test(rope_scaling_that_is_impossible_or_not_there_is_named),
         cmocka_unit_test(what_a_llama_head_leaves_out_has_its_default),
         cmocka_unit_test(the_largest_gemma3_scales_by_its_width_over_its_heads),
         cmocka_unit_test(a_missing_key_is_named),

@@ -65,6 +65,19 @@ def common(file):
     }
 
 
+def rope_parameters(file, theta):
+    """The frequencies' scaling by the keys; llama3's lies in a tensor: see load."""
+    rope = {"rope_type": "default", "rope_theta": theta}
+    kind = file.get("{arch}.rope.scaling.type")
+    if kind in ("linear", "yarn"):
+        rope |= {"rope_type": kind, "factor": shortest(file.get("{arch}.rope.scaling.factor"))}
+    if kind == "yarn":
+        rope["original_max_position_embeddings"] = file.get("{arch}.rope.scaling.original_context_length")
+        for key in ("beta_fast", "beta_slow"):
+            rope[key] = file.get(f"{{arch}}.rope.scaling.yarn_{key}", {"beta_fast": 32.0, "beta_slow": 1.0}[key])
+    return rope
+
+
 def unpermute(rows, heads):
     """llama's q and k rows from GGUF's order (pairs side by side) to transformers' (pairs half a head apart)."""
     return rows.reshape(heads, -1, 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
@@ -73,8 +86,7 @@ def unpermute(rows, heads):
 def llama_config(file):
     theta = shortest(file.get("{arch}.rope.freq_base", 10000.0))
     bias = "blk.0.attn_q.bias" in file.tensors
-    return LlamaConfig(**common(file), attention_bias=bias,
-                       rope_parameters={"rope_type": "default", "rope_theta": theta})
+    return LlamaConfig(**common(file), attention_bias=bias, rope_parameters=rope_parameters(file, theta))
 
 
 def llama_weight(file, config, name):
@@ -94,7 +106,7 @@ def gemma3_config(file):
         sliding_window_pattern=6,
         query_pre_attn_scalar=file.get("{arch}.attention.key_length"),
         rope_parameters={
-            "full_attention": {"rope_type": "default", "rope_theta": theta},
+            "full_attention": rope_parameters(file, theta),
             "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
         },
     )
@@ -113,7 +125,7 @@ def gemma3_weight(file, _config, name):
 def qwen_config(config_class):
     def make(file):
         theta = shortest(file.get("{arch}.rope.freq_base", 10000.0))
-        return config_class(**common(file), rope_parameters={"rope_type": "default", "rope_theta": theta})
+        return config_class(**common(file), rope_parameters=rope_parameters(file, theta))
 
     return make
 
@@ -190,7 +202,10 @@ def load(file):
     make_config, get_weight, model_class, layer_names = ARCHITECTURES[file.get("general.architecture")]
     config = make_config(file)
     model = model_class(config).float().eval()
-    state = {hf_name(name, layer_names): torch.from_numpy(get_weight(file, config, name)) for name in file.tensors}
+    names = [name for name in file.tensors if name != "rope_freqs.weight"]
+    state = {hf_name(name, layer_names): torch.from_numpy(get_weight(file, config, name)) for name in names}
+    if "rope_freqs.weight" in file.tensors:
+        model.model.rotary_emb.inv_freq /= torch.from_numpy(file.weight("rope_freqs.weight"))
     missing, unexpected = model.load_state_dict(state, strict=False)
     if config.tie_word_embeddings:
         assert model.lm_head.weight is model.get_input_embeddings().weight

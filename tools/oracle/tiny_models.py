@@ -29,16 +29,16 @@ class Spec:
     theta: dict = field(default_factory=dict)
 
 
-def llama(name, seed, types, V, D, F, L, H, K, E, context, tied, theta=10000.0, **rest):
+def llama(name, seed, types, V, D, F, L, H, K, E, context, tied, theta=10000.0, scaling=None, **rest):
     config = {"vocab_size": V, "hidden_size": D, "intermediate_size": F, "num_hidden_layers": L,
               "num_attention_heads": H, "num_key_value_heads": K, "head_dim": E, "max_position_embeddings": context,
               "rms_norm_eps": 1e-5, "tie_word_embeddings": tied,
-              "rope_parameters": {"rope_type": "default", "rope_theta": theta}}
+              "rope_parameters": {"rope_type": "default", "rope_theta": theta} | (scaling or {})}
     return Spec(name, "llama", seed, config, types, **rest)
 
 
-def gemma3(name, seed, types, V, D, F, L, H, K, E, context, window, **rest):
-    rope = {"full_attention": {"rope_type": "default", "rope_theta": 1e6},
+def gemma3(name, seed, types, V, D, F, L, H, K, E, context, window, scaling=None, **rest):
+    rope = {"full_attention": {"rope_type": "default", "rope_theta": 1e6} | (scaling or {}),
             "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}
     config = {"vocab_size": V, "hidden_size": D, "intermediate_size": F, "num_hidden_layers": L,
               "num_attention_heads": H, "num_key_value_heads": K, "head_dim": E, "max_position_embeddings": context,
@@ -58,6 +58,19 @@ def gpt2(name, seed, types, V, D, L, H, context, tied=True, **rest):
     config = {"vocab_size": V, "n_embd": D, "n_layer": L, "n_head": H, "n_positions": context,
               "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "tie_word_embeddings": tied}
     return Spec(name, "gpt2", seed, config, types, **rest)
+
+
+def linear(factor):
+    return {"rope_type": "linear", "factor": factor}
+
+
+def llama3(factor, original):
+    return {"rope_type": "llama3", "factor": factor, "original_max_position_embeddings": original,
+            "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+
+
+def yarn(factor, original, **rest):
+    return {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original} | rest
 
 
 # Texts of 150 cross the 64 keys that attention takes as one group; windows lie below, at and above that.
@@ -84,6 +97,16 @@ SPECS = [
          text=150),
     qwen("qwen3-untied-q4_0", "qwen3", 24, [Type.Q4_0], V=160, D=32, F=64, L=2, H=4, K=2, E=16, context=128,
          tied=False, vocabulary_key=True),
+    llama("llama-linear-f16", 41, [Type.F16], V=160, D=32, F=48, L=2, H=2, K=1, E=16, context=256, tied=True,
+          scaling=linear(4.0), text=150),
+    llama("llama-llama3-f16", 42, [Type.F16], V=160, D=32, F=48, L=2, H=2, K=2, E=32, context=256, tied=True,
+          theta=500.0, scaling=llama3(8.0, 64), text=150),
+    llama("llama-yarn-f16", 43, [Type.F16], V=160, D=32, F=48, L=2, H=2, K=1, E=32, context=256, tied=False,
+          theta=500.0, scaling=yarn(4.0, 64), text=150),
+    qwen("qwen2-yarn-f16", "qwen2", 44, [Type.F16], V=160, D=32, F=48, L=2, H=2, K=1, E=32, context=512, tied=True,
+         theta=1000.0, scaling=yarn(8.0, 64, beta_fast=16.0, beta_slow=2.0), text=150),
+    gemma3("gemma3-linear-f16", 45, [Type.F16], V=96, D=32, F=32, L=6, H=2, K=1, E=16, context=256, window=20,
+           scaling=linear(8.0), text=150, prompt=60),
     gpt2("gpt2-f32", 35, [Type.F32], V=160, D=40, L=2, H=5, context=160, text=150),
     gpt2("gpt2-quants", 46, [Type.Q8_0, Type.Q4_1, Type.F16], V=160, D=64, L=2, H=4, context=64, vocabulary_key=True),
 ]
@@ -126,8 +149,9 @@ def stored(spec, raw_type, name, shape):
 
 
 def random_norm(spec, name, size):
-    """Factors of 0.5 to 1.5, biases of -0.5 to 0.5; gemma3 keeps the factor less one. Multiples of 1/1024, so that both are exact. gemma3's
-    last one is larger, because its small embeddings are the head too and would leave all logits alike."""
+    """Factors of 0.5 to 1.5, biases of -0.5 to 0.5; gemma3 keeps the factor less one. Multiples of 1/1024, so that both
+    are exact. gemma3's last one is larger, because its small embeddings are the head too and would leave all logits
+    alike."""
     factors = torch.randint(512, 1536, (size,)).float() / 1024
     if name.endswith(".bias"):
         return factors - 1
@@ -181,7 +205,16 @@ def add_sizes(writer, spec):
     writer.add_value_length(config["head_dim"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     rope = config["rope_parameters"]
-    writer.add_rope_freq_base(rope.get("full_attention", rope)["rope_theta"])
+    rope = rope.get("full_attention", rope)
+    writer.add_rope_freq_base(rope["rope_theta"])
+    if rope["rope_type"] in ("linear", "yarn"):
+        writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
+        writer.add_rope_scaling_factor(rope["factor"])
+    if rope["rope_type"] == "yarn":
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if "beta_fast" in rope:
+        writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+        writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
     if spec.architecture == "llama":
         writer.add_rope_dimension_count(config["head_dim"])
     elif spec.architecture == "gemma3":
@@ -206,6 +239,20 @@ def add_keys(writer, spec):
         writer.add_tokenizer_model("none")
 
 
+def llama3_divisors(rope, width):
+    """What llama3's scaling divides each of the width / 2 frequencies by, as files hold it."""
+    divisors = []
+    low = rope["original_max_position_embeddings"] / rope["low_freq_factor"]
+    high = rope["original_max_position_embeddings"] / rope["high_freq_factor"]
+    for pair in range(width // 2):
+        length = 2 * np.pi * rope["rope_theta"] ** (2 * pair / width)  # of the wave, in tokens
+        kept = (rope["original_max_position_embeddings"] / length - rope["low_freq_factor"]) / (
+            rope["high_freq_factor"] - rope["low_freq_factor"])
+        blend = 1 / ((1 - kept) / rope["factor"] + kept)
+        divisors.append(1.0 if length < high else rope["factor"] if length > low else blend)
+    return np.array(divisors, dtype=np.float32)
+
+
 def tensor_of(spec, name, parameter):
     """Bytes and type of one tensor in the file."""
     if name not in spec.stored:
@@ -223,6 +270,9 @@ def write(path, spec, model, add_tokenizer=None):
     if add_tokenizer:
         add_tokenizer(writer)
     names = gguf_names(spec)
+    rope = spec.config.get("rope_parameters", {})
+    if rope.get("rope_type") == "llama3":
+        writer.add_tensor("rope_freqs.weight", llama3_divisors(rope, spec.config["head_dim"]))
     for name, parameter in model.named_parameters():
         data, raw_type = tensor_of(spec, name, parameter.detach())
         writer.add_tensor(names[name], np.ascontiguousarray(data), raw_dtype=raw_type)
