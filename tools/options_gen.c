@@ -21,6 +21,10 @@ typedef struct row {
     {"IDS", #scope, #field, #initial, #low, #high, flags, arg, zero, help, source},
 #define NIB_OPTION_TEXTS(scope, field, initial, low, high, flags, arg, zero, help, source)                             \
     {"TEXTS", #scope, #field, #initial, #low, #high, flags, arg, zero, help, source},
+#define NIB_OPTION_BIASES(scope, field, initial, low, high, flags, arg, zero, help, source)                            \
+    {"BIASES", #scope, #field, #initial, #low, #high, flags, arg, zero, help, source},
+#define NIB_OPTION_HOOK(scope, field, initial, low, high, flags, arg, zero, help, source)                              \
+    {"HOOK", #scope, #field, #initial, #low, #high, flags, arg, zero, help, source},
 
 static const row rows[] = {
 #include "options.def"
@@ -114,11 +118,11 @@ static void put_bounds(char *text, size_t room, const row *r) {
 }
 
 static void put_field(const row *r) {
-    char text[1024];
+    char text[2048];
     put_bounds(text, sizeof text, r);
     strncat(text, " */", sizeof text - strlen(text) - 1);
     printf("    /* ");
-    char first[1100];
+    char first[2048];
     (void)snprintf(first, sizeof first, "%s", text);
     /* The first line carries the opening, the others are aligned below it. */
     size_t column = 7, n;
@@ -142,6 +146,10 @@ static void put_field(const row *r) {
         printf("    int has_%s;\n    uint64_t %s;\n", r->field, r->field);
     } else if (is(r, "IDS")) {
         printf("    const int32_t *%s; /* [n_%s] borrowed */\n    size_t n_%s;\n", r->field, r->field, r->field);
+    } else if (is(r, "BIASES")) {
+        printf("    const nib_bias *%s; /* [n_%s] borrowed */\n    size_t n_%s;\n", r->field, r->field, r->field);
+    } else if (is(r, "HOOK")) {
+        printf("    nib_logits_fn %s;\n    void *%s_user;\n", r->field, r->field);
     } else {
         printf("    const nib_text *%s; /* [n_%s] borrowed */\n    size_t n_%s;\n", r->field, r->field, r->field);
     }
@@ -166,8 +174,9 @@ static void put_struct(size_t scope) {
     printf("_OPTIONS_INIT { (uint32_t)sizeof(nib_%s_options)", name);
     for (size_t i = 0; i < N_ROWS; i++) {
         if (strcmp(rows[i].scope, name) == 0) {
-            int two = is(&rows[i], "SEED") || is(&rows[i], "IDS") || is(&rows[i], "TEXTS");
-            printf(", %s%s", rows[i].initial, two ? ", 0" : "");
+            int list = is(&rows[i], "IDS") || is(&rows[i], "TEXTS") || is(&rows[i], "BIASES");
+            const char *second = is(&rows[i], "HOOK") ? ", NULL" : list || is(&rows[i], "SEED") ? ", 0" : "";
+            printf(", %s%s", rows[i].initial, second);
         }
     }
     printf(" }\n\n");
@@ -182,7 +191,19 @@ static void put_header(void) {
          "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
          "/** A whole number that was not given. */\n#define NIB_UNSET INT64_MIN\n\n"
          "/** Bytes with a length. */\ntypedef struct nib_text {\n    const char *bytes;\n    size_t len;\n} "
-         "nib_text;\n");
+         "nib_text;\n\n"
+         "/** A number that is added to the logit of the last of ids [n] where the others are the last tokens of the\n"
+         " *  text; of one id always. -INFINITY bans it. */\n"
+         "typedef struct nib_bias {\n    const int32_t *ids;\n    size_t n; /* at least 1 */\n    double bias;\n"
+         "} nib_bias;\n\n"
+         "/** Where logits belong. */\n"
+         "typedef struct nib_logits_place {\n    size_t row, index;  /* prompt, and candidate of that prompt */\n"
+         "    const int32_t *ids; /* [n] prompt and output so far */\n    size_t n, n_prompt;\n"
+         "} nib_logits_place;\n\n"
+         "/** Changes logits [V] in place, behind biases, penalties and bans and before the filters; -INFINITY bans a\n"
+         " *  token, NaN and +infinity end the call with NIB_ENUMERIC. Returns 0; anything else ends it with\n"
+         " *  NIB_ECALLBACK. */\n"
+         "typedef int (*nib_logits_fn)(float *logits, size_t V, const nib_logits_place *place, void *user);\n");
     for (size_t i = 0; i < N_SCOPES; i++) {
         put_struct(i);
     }
@@ -195,7 +216,9 @@ static void put_header(void) {
         "    NIB_OPTION_KIND_CHOICE,  /* int; one of words */\n"
         "    NIB_OPTION_KIND_SEED,    /* uint64_t, after an int that says it is set */\n"
         "    NIB_OPTION_KIND_IDS,     /* const int32_t *, and a size_t */\n"
-        "    NIB_OPTION_KIND_TEXTS    /* const nib_text *, and a size_t */\n"
+        "    NIB_OPTION_KIND_TEXTS,   /* const nib_text *, and a size_t */\n"
+        "    NIB_OPTION_KIND_BIASES,  /* const nib_bias *, and a size_t */\n"
+        "    NIB_OPTION_KIND_HOOK     /* nib_logits_fn, and a void * */\n"
         "} nib_option_kind;\n\n"
         "/** What is known of an option: for bindings, servers and commands that offer them all. Static storage. */\n"
         "typedef struct nib_option {\n"
@@ -221,9 +244,9 @@ static void put_header(void) {
         " *\n"
         " *  options  the struct of option->scope\n"
         " *\n"
-        " *  Returns NIB_OK; NIB_EINVAL (no such value; names the value and what was expected; IDS and TEXTS are set "
-        "in the\n"
-        " *          struct); NIB_EUNSUPPORTED (a word that comes in a later version).\n"
+        " *  Returns NIB_OK; NIB_EINVAL (no such value; names the value and what was expected; lists and "
+        "functions\n"
+        " *          are set in the struct); NIB_EUNSUPPORTED (a word that comes in a later version).\n"
         " */\n"
         "NIB_API nib_status nib_option_set(void *options, const nib_option *option, const char *text, size_t len,\n"
         "                                  nib_error *err);\n\n"
@@ -254,12 +277,16 @@ static void put_manual(void) {
         printf("\n## nib_%s_options\n\n%s\n", scopes[s], scope_help[s]);
         for (size_t i = 0; i < N_ROWS; i++) {
             const row *r = &rows[i];
-            char text[1024];
+            char text[2048];
             if (strcmp(r->scope, scopes[s]) != 0) {
                 continue;
             }
             put_bounds(text, sizeof text, r);
-            printf("\n- `%s`, `%s%s%s`\n", r->field, r->flags, r->arg[0] ? " " : "", r->arg);
+            if (r->flags[0] != '\0') {
+                printf("\n- `%s`, `%s%s%s`\n", r->field, r->flags, r->arg[0] ? " " : "", r->arg);
+            } else {
+                printf("\n- `%s`, in C\n", r->field);
+            }
             put_wrapped("  ", text);
             if (is(r, "CHOICE")) {
                 put_words(r);

@@ -24,13 +24,22 @@ typedef enum nib_finish {
     NIB_FINISH_CANCELLED /* nib_session_cancel or the callback */
 } nib_finish;
 
+/** A token that might have been drawn, with its log-probability in nats; -INFINITY: it could not. */
+typedef struct nib_alternative {
+    int32_t id;
+    float logprob;
+} nib_alternative;
+
 /** One step of a row. Pointers are borrowed until the next step. */
 typedef struct nib_token {
-    size_t row;       /* index of the prompt */
-    size_t index;     /* candidate of that prompt */
-    size_t pos;       /* position in the timeline */
-    int32_t id;       /* -1: no token, only the text that was held back and the reason */
-    float logprob;    /* nats; raw: of the model's own distribution; processed: of the one drawn from */
+    size_t row;                 /* index of the prompt */
+    size_t index;               /* candidate of that prompt */
+    size_t pos;                 /* position in the timeline */
+    int32_t id;                 /* -1: no token, only the text that was held back and the reason */
+    float logprob;              /* nats; raw: of the model's own distribution; processed: of the one drawn from */
+    const nib_alternative *top; /* [n_top] the most probable tokens, best first, the chosen one among them; NULL when
+                                   top_logprobs is 0 */
+    size_t n_top;
     const char *text; /* [text_len] text that is now certain, whole UTF-8 characters; NULL without a tokenizer */
     size_t text_len;
     nib_finish finish; /* NIB_FINISH_NONE until the row's last step */
@@ -42,12 +51,16 @@ typedef int (*nib_token_fn)(const nib_token *token, void *user);
 
 /** One finished row. */
 typedef struct nib_row {
-    size_t row, index;     /* prompt, and candidate of that prompt */
-    size_t n_prompt;       /* tokens that were fed, start token included */
-    size_t n;              /* new tokens; the end or stop id and a stop string's tokens included */
-    const int32_t *ids;    /* [n_prompt + n] */
-    const float *logprobs; /* [n] nats */
-    const char *text;      /* [text_len] the new text without end or stop id and stop string, terminated; NULL without
+    size_t row, index;          /* prompt, and candidate of that prompt */
+    size_t n_prompt;            /* tokens that were fed, start token included */
+    size_t n;                   /* new tokens; the end or stop id and a stop string's tokens included */
+    const int32_t *ids;         /* [n_prompt + n] */
+    const float *logprobs;      /* [n] nats */
+    const nib_alternative *top; /* [n][stride_top] of each token its alternatives, the first n_top[t] of them; NULL when
+                                   top_logprobs is 0 */
+    const size_t *n_top;        /* [n] */
+    size_t stride_top;          /* min(top_logprobs, V) + 1 */
+    const char *text; /* [text_len] the new text without end or stop id and stop string, terminated; NULL without
                               a tokenizer */
     size_t text_len;
     nib_finish finish;
@@ -73,8 +86,7 @@ typedef struct nib_result {
  *  A cancelled call returns NIB_OK; rows that had not ended are NIB_FINISH_CANCELLED with the tokens they had.
  *  Returns NIB_OK; NIB_EINVAL (no prompts; an empty row without start token; an id outside 0 .. V-1, named with row and
  *          index; an option); NIB_EFULL (a prompt as long as the context or longer; a row longer than max_cache_len of a
- *          static cache); NIB_EUNSUPPORTED (stop strings
- *          without a tokenizer); NIB_ENUMERIC; NIB_ECALLBACK; NIB_ENOMEM.
+ *          static cache); NIB_EUNSUPPORTED (texts in the options without a tokenizer); NIB_ENUMERIC; NIB_ECALLBACK; NIB_ENOMEM.
  *  Source  lmxlab generate, lucid CausalLMMixin.generate. Differs: see docs/options.md.
  */
 NIB_API nib_status nib_generate(nib_result **out, nib_session *session, const nib_prompt *prompts, size_t n_prompts,

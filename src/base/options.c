@@ -33,6 +33,10 @@
     ROW(scope, NIB_OPTION_KIND_IDS, field, field, "none", 0, 0, 0, 0, "", "", flags, arg, zero, help, source)
 #define NIB_OPTION_TEXTS(scope, field, initial, low, high, flags, arg, zero, help, source)                             \
     ROW(scope, NIB_OPTION_KIND_TEXTS, field, field, "none", 0, 0, 0, 0, "", "", flags, arg, zero, help, source)
+#define NIB_OPTION_BIASES(scope, field, initial, low, high, flags, arg, zero, help, source)                            \
+    ROW(scope, NIB_OPTION_KIND_BIASES, field, field, "none", 0, 0, 0, 0, "", "", flags, arg, zero, help, source)
+#define NIB_OPTION_HOOK(scope, field, initial, low, high, flags, arg, zero, help, source)                              \
+    ROW(scope, NIB_OPTION_KIND_HOOK, field, field, "none", 0, 0, 0, 0, "", "", flags, arg, zero, help, source)
 
 static const nib_option options_table[] = {
 #include "options.def"
@@ -160,7 +164,9 @@ nib_status nib_option_set(void *options, const nib_option *option, const char *t
     case NIB_OPTION_KIND_CHOICE: return set_word(field, option, text, len, err);
     case NIB_OPTION_KIND_SEED: return set_seed(options, option, text, len, err);
     case NIB_OPTION_KIND_IDS:
-    case NIB_OPTION_KIND_TEXTS: break;
+    case NIB_OPTION_KIND_TEXTS:
+    case NIB_OPTION_KIND_BIASES: break;
+    case NIB_OPTION_KIND_HOOK: return nib_fail(err, NIB_EINVAL, "%s: a function, set it in the struct", option->name);
     }
     return nib_fail(err, NIB_EINVAL, "%s: a list, set it in the struct", option->name);
 }
@@ -192,9 +198,11 @@ static nib_status check_field(const char *field, const nib_option *option, nib_e
             return nib_fail(err, NIB_EINVAL, "%s: %d, expected one of: %s", option->name, choice, option->words);
         }
         return check_there(option, choice, err);
-    case NIB_OPTION_KIND_SEED: return NIB_OK;
+    case NIB_OPTION_KIND_SEED:
+    case NIB_OPTION_KIND_HOOK: return NIB_OK;
     case NIB_OPTION_KIND_IDS:
-    case NIB_OPTION_KIND_TEXTS: return check_list(field, option, err);
+    case NIB_OPTION_KIND_TEXTS:
+    case NIB_OPTION_KIND_BIASES: return check_list(field, option, err);
     }
     return NIB_OK;
 }
@@ -220,16 +228,37 @@ static nib_status check_session(const nib_session_options *options, nib_error *e
     return NIB_OK;
 }
 
+static nib_status check_texts(const char *name, const nib_text *texts, size_t n, nib_error *err) {
+    for (size_t i = 0; i < n; i++) {
+        if (texts[i].len == 0 || texts[i].bytes == NULL) {
+            return nib_fail(err, NIB_EINVAL, "%s: text %zu is empty, expected at least one byte", name, i);
+        }
+    }
+    return NIB_OK;
+}
+
+static nib_status check_biases(const nib_bias *biases, size_t n, nib_error *err) {
+    char text[NIB_NUMBER_ROOM];
+    for (size_t i = 0; i < n; i++) {
+        if (biases[i].ids == NULL || biases[i].n == 0) {
+            return nib_fail(err, NIB_EINVAL, "logit_bias: bias %zu has no ids, expected at least one", i);
+        }
+        if (!(biases[i].bias <= 1e30 && (biases[i].bias >= -1e30 || isinf(biases[i].bias)))) {
+            return nib_fail(err, NIB_EINVAL, "logit_bias: %s (number %zu), expected -1e+30 to 1e+30, or -inf",
+                            nib_format_real(text, biases[i].bias, 9), i);
+        }
+    }
+    return NIB_OK;
+}
+
 static nib_status check_generate(const nib_generate_options *options, nib_error *err) {
     if (options->do_sample == NIB_DO_SAMPLE_YES && options->temperature <= 0) {
         return nib_fail(err, NIB_EINVAL, "do_sample: yes with temperature 0, expected a temperature above 0");
     }
-    for (size_t i = 0; i < options->n_stop; i++) {
-        if (options->stop[i].len == 0 || options->stop[i].bytes == NULL) {
-            return nib_fail(err, NIB_EINVAL, "stop: text %zu is empty, expected at least one byte", i);
-        }
-    }
-    return NIB_OK;
+    nib_status status = check_texts("stop", options->stop, options->n_stop, err);
+    status = status != NIB_OK ? status : check_texts("bad_words", options->bad_words, options->n_bad_words, err);
+    status = status != NIB_OK ? status : check_texts("dry_breaker", options->dry_breaker, options->n_dry_breaker, err);
+    return status != NIB_OK ? status : check_biases(options->logit_bias, options->n_logit_bias, err);
 }
 
 nib_status nib_options_check(const void *options, nib_option_scope scope, nib_error *err) {
@@ -256,13 +285,29 @@ static nib_status check_id(const char *name, size_t index, int64_t id, int64_t V
     return NIB_OK;
 }
 
+static nib_status check_ids(const char *name, const int32_t *ids, size_t n, int64_t V, nib_error *err) {
+    nib_status status = NIB_OK;
+    for (size_t i = 0; i < n && status == NIB_OK; i++) {
+        status = check_id(name, i, ids[i], V, err);
+    }
+    return status;
+}
+
 nib_status nib_generate_options_check_ids(const nib_generate_options *options, int64_t V, nib_error *err) {
     nib_status status = NIB_OK;
-    for (size_t i = 0; i < options->n_stop_id && status == NIB_OK; i++) {
-        status = check_id("stop_id", i, options->stop_id[i], V, err);
+    for (size_t i = 0; i < N_OPTIONS && status == NIB_OK; i++) {
+        const nib_option *option = &options_table[i];
+        if (option->kind == NIB_OPTION_KIND_IDS) {
+            const char *field = (const char *)options + option->offset;
+            const int32_t *ids;
+            size_t n;
+            memcpy(&ids, field, sizeof ids);
+            memcpy(&n, field + sizeof ids, sizeof n);
+            status = check_ids(option->name, ids, n, V, err);
+        }
     }
-    for (size_t i = 0; i < options->n_eos_id && status == NIB_OK; i++) {
-        status = check_id("eos_id", i, options->eos_id[i], V, err);
+    for (size_t i = 0; i < options->n_logit_bias && status == NIB_OK; i++) {
+        status = check_ids("logit_bias", options->logit_bias[i].ids, options->logit_bias[i].n, V, err);
     }
     if (status == NIB_OK && options->pad_id != NIB_UNSET) {
         status = check_id("pad_id", 0, options->pad_id, V, err);

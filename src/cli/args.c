@@ -158,7 +158,7 @@ nib_cli_flag *nib_cli_flags(size_t *n, const nib_cli_flag *own, size_t n_own, un
     /* What is generated stands before how: it is what people look for in the help. */
     for (int scope = NIB_SCOPE_GENERATE; scope >= NIB_SCOPE_MODEL; scope--) {
         for (size_t i = 0; i < n_options; i++) {
-            if ((int)options[i].scope == scope && (scopes >> scope & 1u) != 0) {
+            if ((int)options[i].scope == scope && (scopes >> scope & 1u) != 0 && options[i].flags[0] != '\0') {
                 flags[(*n)++] = (nib_cli_flag){options[i].flags, options[i].arg, options[i].help, &options[i]};
             }
         }

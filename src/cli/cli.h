@@ -60,6 +60,12 @@ bool nib_cli_is(const nib_cli_args *args, const char *name);
  * free with free. */
 nib_cli_flag *nib_cli_flags(size_t *n, const nib_cli_flag *own, size_t n_own, unsigned scopes);
 
+bool nib_cli_is_list(const nib_option *option);
+
+/* Adds a flag's value to an option that is a list; it borrows the value. Returns an exit code. */
+int nib_cli_add_to_list(void *options, const nib_option *option, const char *name, const char *value);
+void nib_cli_free_lists(nib_generate_options *generate);
+
 /* Prints usage and flags to standard output. Returns NIB_EXIT_OK. */
 int nib_cli_help(const char *usage, const nib_cli_flag *flags, size_t n_flags);
 

@@ -47,8 +47,6 @@ typedef struct request {
     nib_generate_options generate;
     source *sources; /* [n_sources] in the order given */
     size_t n_sources, cap_sources;
-    int32_t *stop_ids, *eos_ids;
-    nib_text *stops;
     bool no_bos, no_special, json, help;
 } request;
 
@@ -62,9 +60,7 @@ static void free_request(request *r) {
         free(r->sources[i].text);
     }
     free(r->sources);
-    free(r->stop_ids);
-    free(r->eos_ids);
-    free(r->stops);
+    nib_cli_free_lists(&r->generate);
 }
 
 static int out_of_memory(void) {
@@ -118,33 +114,6 @@ static int add_file(request *r, const char *path) {
     return code != NIB_EXIT_OK ? code : add_source(r, text, len, NULL, 0);
 }
 
-/* A value for a list option: --stop, --stop-id, --eos-id. */
-static int add_to_list(request *r, const nib_option *option, const char *value) {
-    if (option->kind == NIB_OPTION_KIND_TEXTS) {
-        if (!grow(&r->stops, r->generate.n_stop, sizeof r->stops[0])) {
-            return out_of_memory();
-        }
-        r->stops[r->generate.n_stop++] = (nib_text){value, strlen(value)};
-        r->generate.stop = r->stops;
-        return NIB_EXIT_OK;
-    }
-    bool stop = strcmp(option->name, "stop_id") == 0;
-    size_t *n = stop ? &r->generate.n_stop_id : &r->generate.n_eos_id;
-    int32_t **list = stop ? &r->stop_ids : &r->eos_ids;
-    int32_t id;
-    if (!nib_cli_parse_id(&id, value, strlen(value))) {
-        nib_cli_say("%s: \"%s\", expected a token id from 0 on", option->flags, value);
-        return NIB_EXIT_USAGE;
-    }
-    if (!grow(list, *n, sizeof **list)) {
-        return out_of_memory();
-    }
-    (*list)[(*n)++] = id;
-    r->generate.stop_id = r->stop_ids;
-    r->generate.eos_id = r->eos_ids;
-    return NIB_EXIT_OK;
-}
-
 /* Which of the flags of a choice without argument it was: the j-th sets word j + 1. */
 static int choice_of_flag(const nib_cli_args *args) {
     int word = 1;
@@ -163,8 +132,10 @@ static int take_option(request *r, const nib_cli_args *args) {
     const nib_option *option = args->flag->option;
     void *structs[] = {&r->model, &r->session, &r->generate};
     nib_error err;
-    if (option->kind == NIB_OPTION_KIND_IDS || option->kind == NIB_OPTION_KIND_TEXTS) {
-        return add_to_list(r, option, args->value);
+    if (nib_cli_is_list(option)) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "%.*s", (int)args->n_name, args->name);
+        return nib_cli_add_to_list(structs[option->scope], option, name, args->value);
     }
     if (args->value == NULL) {
         int word = choice_of_flag(args);
@@ -347,6 +318,26 @@ static int on_token(const nib_token *token, void *user) {
     return nib_cli_rows_add(&p->rows, row, text, len, token->finish != NIB_FINISH_NONE) ? 0 : 1;
 }
 
+/* "top_logprobs":[[{"id":..,"logprob":..},..],..] */
+static void print_top(nib_json *json, const nib_row *row) {
+    nib_json_key(json, "top_logprobs");
+    nib_json_open(json, '[');
+    for (size_t t = 0; t < row->n; t++) {
+        nib_json_open(json, '[');
+        for (size_t i = 0; i < row->n_top[t]; i++) {
+            nib_alternative top = row->top[t * row->stride_top + i];
+            nib_json_open(json, '{');
+            nib_json_key(json, "id");
+            nib_json_uint(json, (uint64_t)top.id);
+            nib_json_key(json, "logprob");
+            nib_json_float(json, top.logprob);
+            nib_json_close(json, '}');
+        }
+        nib_json_close(json, ']');
+    }
+    nib_json_close(json, ']');
+}
+
 static void print_row(const nib_row *row, uint64_t seed) {
     static const char *const reasons[] = {"", "stop", "length", "cancelled"};
     nib_json json = {false};
@@ -371,6 +362,9 @@ static void print_row(const nib_row *row, uint64_t seed) {
         nib_json_float(&json, row->logprobs[i]);
     }
     nib_json_close(&json, ']');
+    if (row->stride_top > 0) {
+        print_top(&json, row);
+    }
     nib_json_key(&json, "finish_reason");
     nib_json_string(&json, reasons[row->finish], strlen(reasons[row->finish]));
     nib_json_key(&json, "seed");

@@ -16,6 +16,9 @@ typedef struct gathered {
 typedef struct part {
     float *logprobs; /* [n] */
     size_t n, cap;
+    nib_alternative *top; /* [n][stride] */
+    size_t *n_top;        /* [n] */
+    size_t stride, cap_top, cap_n_top;
     nib_buffer text;
 } part;
 
@@ -40,6 +43,8 @@ void nib_result_free(nib_result *result) {
     for (size_t i = 0; g->rows != NULL && i < result->B; i++) {
         nib_free((void *)(uintptr_t)g->rows[i].ids);
         nib_free((void *)(uintptr_t)g->rows[i].logprobs);
+        nib_free((void *)(uintptr_t)g->rows[i].top);
+        nib_free((void *)(uintptr_t)g->rows[i].n_top);
         nib_free((void *)(uintptr_t)g->rows[i].text);
     }
     nib_free(g->rows);
@@ -64,12 +69,32 @@ static nib_status new_result(gathered **out, size_t B, nib_error *err) {
     return NIB_OK;
 }
 
+/* The alternatives of token t. */
+static nib_status take_top(part *p, const nib_token *token, size_t t, nib_error *err) {
+    if (p->stride == 0) {
+        return NIB_OK;
+    }
+    if (!nib_reserve(&p->top, &p->cap_top, (t + 1) * p->stride, sizeof p->top[0]) ||
+        !nib_reserve(&p->n_top, &p->cap_n_top, t + 1, sizeof p->n_top[0])) {
+        return nib_fail_memory(err, (t + 1) * p->stride * sizeof p->top[0], "alternatives");
+    }
+    memset(p->top + t * p->stride, 0, p->stride * sizeof p->top[0]);
+    memcpy(p->top + t * p->stride, token->top, token->n_top * sizeof p->top[0]);
+    p->n_top[t] = token->n_top;
+    return NIB_OK;
+}
+
 static nib_status take_step(part *p, const nib_token *token, nib_error *err) {
     if (token->id >= 0) {
         if (!nib_reserve(&p->logprobs, &p->cap, p->n + 1, sizeof p->logprobs[0])) {
             return nib_fail_memory(err, (p->n + 1) * sizeof p->logprobs[0], "log-probabilities");
         }
-        p->logprobs[p->n++] = token->logprob;
+        p->logprobs[p->n] = token->logprob;
+        nib_status status = take_top(p, token, p->n, err);
+        if (status != NIB_OK) {
+            return status;
+        }
+        p->n++;
     }
     if (!nib_buffer_add(&p->text, token->text, token->text_len)) {
         return nib_fail_memory(err, token->text_len, "the text of a row");
@@ -88,11 +113,16 @@ static nib_status keep_row(nib_row *kept, const nib_growing *row, part *p, nib_f
                       .n = p->n,
                       .ids = ids,
                       .logprobs = p->logprobs,
+                      .top = p->top,
+                      .n_top = p->n_top,
+                      .stride_top = p->stride,
                       .text = text,
                       .text_len = p->text.len,
                       .finish = finish,
                       .seed = row->request->options.seed};
     p->logprobs = NULL;
+    p->top = NULL;
+    p->n_top = NULL;
     nib_buffer_free(&p->text);
     if (ids == NULL || (text == NULL && has_text)) {
         return nib_fail_memory(err, row->n * sizeof ids[0], "a finished row");
@@ -180,6 +210,11 @@ static nib_status make_room(call *c, nib_session *session, const nib_prompt *pro
     if (c->parts == NULL) {
         return nib_fail_memory(err, c->B * sizeof c->parts[0], "the rows of a result");
     }
+    for (size_t i = 0; i < c->n_prompts; i++) {
+        for (size_t j = 0; j < (size_t)c->each[i]->options.num_return; j++) {
+            c->parts[c->first[i] + j].stride = nib_request_top(c->each[i], session->model);
+        }
+    }
     nib_status status = new_result(&c->g, c->B, err);
     size_t max_rows = (size_t)session->options.max_rows;
     return status != NIB_OK ? status : nib_loop_init(&c->loop, session, c->each, prompts, c->n_prompts, max_rows, err);
@@ -189,7 +224,12 @@ static void free_call(call *c) {
     nib_loop_free(&c->loop);
     for (size_t i = 0; c->parts != NULL && i < c->B; i++) {
         nib_free(c->parts[i].logprobs);
+        nib_free(c->parts[i].top);
+        nib_free(c->parts[i].n_top);
         nib_buffer_free(&c->parts[i].text);
+    }
+    for (size_t i = 0; c->requests != NULL && i < c->n_requests; i++) {
+        nib_request_free(&c->requests[i]);
     }
     nib_free(c->parts);
     nib_free(c->requests);

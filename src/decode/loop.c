@@ -251,7 +251,12 @@ static void choose_row(void *arg, int at, int thread) {
     if (row->limit == 0) {
         return;
     }
-    nib_sample_place place = {row->ids, row->n, (uint32_t)row->n, (uint32_t)row->index, row->row};
+    nib_sample_place place = {.history = row->ids,
+                              .n_history = row->n,
+                              .n_prompt = row->n_prompt,
+                              .position = (uint32_t)row->n,
+                              .stream = (uint32_t)row->index,
+                              .row = row->row};
     row->status = nib_sampler_choose(&row->choice, loop->samplers[thread], &row->request->params, &place,
                                      loop->logits + (size_t)at * V, &row->error);
 }
@@ -273,10 +278,22 @@ static bool next_choice(nib_step *step, void *arg) {
     return first;
 }
 
+/* The caller's function is called on the caller's thread, row after row. */
+static bool has_hook(const nib_loop *loop) {
+    for (size_t i = 0; i < loop->n_live; i++) {
+        if (loop->live[i]->request->params.hook != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void choose(nib_loop *loop) {
     uint64_t saved = nib_fp_enter();
-    if (loop->n_live == 1) {
-        choose_row(loop, 0, 0);
+    if (loop->n_live == 1 || has_hook(loop)) {
+        for (size_t i = 0; i < loop->n_live; i++) {
+            choose_row(loop, (int)i, 0);
+        }
     } else {
         choosing c = {loop, false};
         nib_pool_run(loop->session->pool, next_choice, &c);

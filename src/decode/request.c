@@ -6,9 +6,9 @@
 #include "base/options.h"
 #include "base/random.h"
 
-enum { DEFAULT_NEW_TOKENS = 100 };
+enum { DEFAULT_NEW_TOKENS = 100, LLAMA_LAST_N = 64 };
 
-/* Which ids end a row, and which may not be drawn. */
+/* Which ids end a row, and when they may be drawn. */
 static void choose_ends(nib_request *request, const nib_model *model) {
     const nib_generate_options *options = &request->options;
     if (options->ignore_eos == NIB_IGNORE_EOS_YES) {
@@ -19,23 +19,71 @@ static void choose_ends(nib_request *request, const nib_model *model) {
     request->n_end_ids = replaced ? options->n_eos_id : model->n_end_ids;
 }
 
+/* The fields of params that are the options' own. */
+static nib_sample_params copy_params(const nib_generate_options *options) {
+    return (nib_sample_params){
+        .greedy = options->do_sample == NIB_DO_SAMPLE_NO || options->temperature == 0,
+        .llama_order = options->order == NIB_ORDER_LLAMA,
+        .temperature = options->temperature,
+        .dynatemp_range = options->dynatemp_range,
+        .dynatemp_exponent = options->dynatemp_exponent,
+        .top_k = options->top_k,
+        .top_k_ties = options->top_k_ties == NIB_TOP_K_TIES_KEEP,
+        .top_p = options->top_p,
+        .min_p = options->min_p,
+        .typical_p = options->typical_p,
+        .epsilon_cutoff = options->epsilon_cutoff,
+        .eta_cutoff = options->eta_cutoff,
+        .top_n_sigma = options->top_n_sigma,
+        .xtc_probability = options->xtc_probability,
+        .xtc_threshold = options->xtc_threshold,
+        .repetition_penalty = options->repetition_penalty,
+        .frequency_penalty = options->frequency_penalty,
+        .presence_penalty = options->presence_penalty,
+        .repeat_last_n = options->repeat_last_n,
+        .penalise_generated = options->penalty_scope == NIB_PENALTY_SCOPE_GENERATED,
+        .no_repeat_ngram_size = options->no_repeat_ngram_size,
+        .dry_multiplier = options->dry_multiplier,
+        .dry_base = options->dry_base,
+        .dry_allowed_length = options->dry_allowed_length,
+        .dry_last_n = options->dry_last_n,
+        .biases = options->logit_bias,
+        .n_biases = options->n_logit_bias,
+        .banned = options->suppress_id,
+        .n_banned = options->n_suppress_id,
+        .allowed = options->allowed_id,
+        .n_allowed = options->n_allowed_id,
+        .hook = options->logits_callback,
+        .hook_user = options->logits_callback_user,
+        .cdf = options->sampler == NIB_SAMPLER_CDF,
+        .processed_logprobs = options->logprobs == NIB_LOGPROBS_PROCESSED,
+        .top_logprobs = options->top_logprobs,
+        .seed = options->seed,
+    };
+}
+
 static void choose_params(nib_request *request) {
     nib_generate_options *options = &request->options;
     if (!options->has_seed) {
         options->seed = nib_random_seed();
         options->has_seed = 1;
     }
-    request->params = (nib_sample_params){
-        .greedy = options->do_sample == NIB_DO_SAMPLE_NO || options->temperature == 0,
-        .temperature = options->temperature,
-        .top_k = options->top_k,
-        .top_p = options->top_p,
-        .min_p = options->min_p,
-        .repetition_penalty = options->repetition_penalty,
-        .cdf = options->sampler == NIB_SAMPLER_CDF,
-        .processed_logprobs = options->logprobs == NIB_LOGPROBS_PROCESSED,
-        .seed = options->seed,
-    };
+    nib_sample_params *params = &request->params;
+    *params = copy_params(options);
+    if (params->repeat_last_n == NIB_UNSET) {
+        params->repeat_last_n = params->llama_order ? LLAMA_LAST_N : -1;
+    }
+    params->breakers = request->words.breakers;
+    params->n_breakers = request->words.n_breakers;
+    params->bad = request->words.bad;
+    params->n_bad = request->words.n_bad;
+    bool ban = options->ignore_eos == NIB_IGNORE_EOS_BAN;
+    params->late[0].ids = request->end_ids;
+    params->late[0].n = request->n_end_ids;
+    params->late[0].min_new = ban ? INT64_MAX : options->min_new_tokens;
+    params->late[1].ids = options->stop_id;
+    params->late[1].n = options->n_stop_id;
+    params->late[1].min_new = options->min_new_tokens;
 }
 
 static nib_status check_request(nib_request *request, const nib_session *session, const nib_generate_options *options,
@@ -52,8 +100,12 @@ static nib_status check_request(nib_request *request, const nib_session *session
         return nib_fail(err, NIB_EUNSUPPORTED, "stop: %zu texts given, expected none: the model has no tokenizer",
                         taken->n_stop);
     }
-    *request = (nib_request){.options = *taken};
+    request->options = *taken;
     choose_ends(request, model);
+    status = nib_words_init(&request->words, model, taken, request->end_ids, request->n_end_ids, err);
+    if (status != NIB_OK) {
+        return status;
+    }
     choose_params(request);
     int32_t own = model->pad_id >= 0 ? model->pad_id : 0;
     request->pad_id = taken->pad_id != NIB_UNSET ? (int32_t)taken->pad_id : own;
@@ -62,10 +114,15 @@ static nib_status check_request(nib_request *request, const nib_session *session
 
 nib_status nib_request_init(nib_request *request, const nib_session *session, const nib_generate_options *options,
                             nib_error *err) {
+    *request = (nib_request){0};
     uint64_t saved = nib_fp_enter(); /* a host that flushes subnormals would take a tiny temperature for 0 */
     nib_status status = check_request(request, session, options, err);
     nib_fp_leave(saved);
     return status;
+}
+
+void nib_request_free(nib_request *request) {
+    nib_words_free(&request->words);
 }
 
 size_t nib_request_limit(const nib_request *request, const nib_session *session, size_t n_prompt) {
@@ -79,6 +136,11 @@ size_t nib_request_limit(const nib_request *request, const nib_session *session,
     int64_t room = session->model->config.context - (int64_t)n_prompt;
     limit = limit < room ? limit : room;
     return limit > 0 ? (size_t)limit : 0;
+}
+
+size_t nib_request_top(const nib_request *request, const nib_model *model) {
+    int64_t n = request->options.top_logprobs, V = model->config.V;
+    return n == 0 ? 0 : (size_t)(n < V ? n : V) + 1;
 }
 
 nib_status nib_request_check_prompt(const nib_request *request, const nib_session *session, const nib_prompt *prompt,

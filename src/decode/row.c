@@ -8,6 +8,10 @@
 nib_status nib_growing_begin(nib_growing *growing, const nib_model *model, const nib_request *request,
                              nib_prompt prompt, size_t row, size_t index, size_t limit, nib_error *err) {
     nib_prompt fed = prompt.n > 0 ? prompt : (nib_prompt){&model->start_id, 1};
+    size_t n_top = nib_request_top(request, model);
+    if (n_top > 0 && !nib_reserve(&growing->choice.top, &growing->cap_top, n_top, sizeof(nib_alternative))) {
+        return nib_fail_memory(err, n_top * sizeof(nib_alternative), "the alternatives of a row");
+    }
     if (!nib_reserve(&growing->ids, &growing->cap, fed.n, sizeof growing->ids[0])) {
         return nib_fail_memory(err, fed.n * sizeof growing->ids[0], "the ids of a row");
     }
@@ -33,6 +37,7 @@ nib_status nib_growing_begin(nib_growing *growing, const nib_model *model, const
 
 void nib_growing_free(nib_growing *growing) {
     nib_free(growing->ids);
+    nib_free(growing->choice.top);
     nib_buffer_free(&growing->stop.held);
     nib_buffer_free(&growing->raw);
     nib_buffer_free(&growing->text);
@@ -91,8 +96,10 @@ static nib_status add_text(nib_growing *growing, bool *stopped, int32_t id, nib_
     size_t len;
     const char *piece = nib_detokenizer_next(&len, &growing->detokenizer, id);
     nib_buffer_clear(&growing->raw);
-    if (!nib_stop_push(&growing->stop, &growing->raw, stopped, piece, len) ||
-        !nib_utf8_push(&growing->utf8, &growing->text, growing->raw.bytes, growing->raw.len)) {
+    bool early = (int64_t)(growing->n - growing->n_prompt) < growing->request->options.min_new_tokens;
+    bool ok = early ? nib_buffer_add(&growing->raw, piece, len)
+                    : nib_stop_push(&growing->stop, &growing->raw, stopped, piece, len);
+    if (!ok || !nib_utf8_push(&growing->utf8, &growing->text, growing->raw.bytes, growing->raw.len)) {
         return nib_fail_memory(err, len, "the text of a row");
     }
     return NIB_OK;
@@ -107,6 +114,8 @@ static nib_status append(nib_finish *finish, nib_growing *growing, const nib_cho
     growing->ids[growing->n++] = choice->id;
     growing->token.id = choice->id;
     growing->token.logprob = choice->logprob;
+    growing->token.top = choice->n_top > 0 ? choice->top : NULL;
+    growing->token.n_top = choice->n_top;
     *finish = NIB_FINISH_STOP;
     if (contains(request->end_ids, request->n_end_ids, choice->id) ||
         contains(request->options.stop_id, request->options.n_stop_id, choice->id)) {

@@ -22,6 +22,7 @@ typedef struct nib_growing {
     nib_buffer text;   /* what the current step gives out */
     nib_token token;   /* the current step */
     nib_choice choice; /* of this step, if status says so */
+    size_t cap_top;    /* of choice.top */
     nib_status status;
     nib_error error;
     bool fed, done; /* encoded in this step; ended */

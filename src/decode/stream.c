@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/options.h"
 #include "decode/loop.h"
 
 struct nib_stream {
@@ -11,51 +12,8 @@ struct nib_stream {
     nib_loop loop;
     bool cancelled;  /* its last step was handed out */
     int32_t *tokens; /* [prompt.n] */
-    int32_t *ids;    /* copies of the lists of options */
-    nib_text *stops;
-    char *stop_bytes;
+    void *lists;     /* copies of the options' */
 };
-
-/* Copies of the id lists, one after the other. */
-static nib_status copy_ids(nib_stream *stream, nib_generate_options *options, nib_error *err) {
-    size_t n = options->n_stop_id + options->n_eos_id;
-    if (n == 0) {
-        return NIB_OK;
-    }
-    stream->ids = nib_alloc(n, sizeof stream->ids[0]);
-    if (stream->ids == NULL) {
-        return nib_fail_memory(err, n * sizeof stream->ids[0], "the options of a stream");
-    }
-    if (options->n_stop_id > 0) {
-        memcpy(stream->ids, options->stop_id, options->n_stop_id * sizeof stream->ids[0]);
-    }
-    if (options->n_eos_id > 0) {
-        memcpy(stream->ids + options->n_stop_id, options->eos_id, options->n_eos_id * sizeof stream->ids[0]);
-    }
-    options->stop_id = stream->ids;
-    options->eos_id = stream->ids + options->n_stop_id;
-    return NIB_OK;
-}
-
-static nib_status copy_stops(nib_stream *stream, nib_generate_options *options, nib_error *err) {
-    size_t bytes = 0;
-    for (size_t i = 0; i < options->n_stop; i++) {
-        bytes += options->stop[i].len;
-    }
-    stream->stops = nib_alloc(options->n_stop, sizeof stream->stops[0]);
-    stream->stop_bytes = nib_alloc(bytes, 1);
-    if (stream->stops == NULL || stream->stop_bytes == NULL) {
-        return nib_fail_memory(err, bytes, "the stop texts of a stream");
-    }
-    char *at = stream->stop_bytes;
-    for (size_t i = 0; i < options->n_stop; i++) {
-        memcpy(at, options->stop[i].bytes, options->stop[i].len);
-        stream->stops[i] = (nib_text){at, options->stop[i].len};
-        at += options->stop[i].len;
-    }
-    options->stop = stream->stops;
-    return NIB_OK;
-}
 
 static nib_status copy_prompt(nib_stream *stream, const nib_prompt *prompt, nib_error *err) {
     stream->tokens = nib_alloc(prompt->n, sizeof stream->tokens[0]);
@@ -69,17 +27,15 @@ static nib_status copy_prompt(nib_stream *stream, const nib_prompt *prompt, nib_
     return NIB_OK;
 }
 
-/* The request is checked with the caller's lists, then made again over the copies, with the same seed. */
+/* The options are checked with the caller's lists, then the request is made over copies, with the same seed. */
 static nib_status fill(nib_stream *stream, nib_session *session, const nib_prompt *prompt,
                        const nib_generate_options *options, nib_error *err) {
-    nib_status status = nib_request_init(&stream->request, session, options, err);
-    status = status != NIB_OK ? status : nib_request_check_prompt(&stream->request, session, prompt, 0, err);
-    if (status != NIB_OK) {
-        return status;
-    }
-    nib_generate_options copy = stream->request.options;
-    status = copy_ids(stream, &copy, err);
-    status = status != NIB_OK ? status : copy_stops(stream, &copy, err);
+    nib_request checked;
+    nib_generate_options copy;
+    nib_status status = nib_request_init(&checked, session, options, err);
+    status = status != NIB_OK ? status : nib_request_check_prompt(&checked, session, prompt, 0, err);
+    status = status != NIB_OK ? status : nib_generate_options_copy(&copy, &stream->lists, &checked.options, err);
+    nib_request_free(&checked);
     status = status != NIB_OK ? status : copy_prompt(stream, prompt, err);
     status = status != NIB_OK ? status : nib_request_init(&stream->request, session, &copy, err);
     stream->each = &stream->request;
@@ -121,9 +77,8 @@ void nib_stream_free(nib_stream *stream) {
         return;
     }
     nib_loop_free(&stream->loop);
+    nib_request_free(&stream->request);
     nib_free(stream->tokens);
-    nib_free(stream->ids);
-    nib_free(stream->stops);
-    nib_free(stream->stop_bytes);
+    nib_free(stream->lists);
     nib_free(stream);
 }

@@ -2,6 +2,8 @@
 nib_unit_test(test_order decode model text format kernel base)
 nib_unit_test(test_logsum decode model text format kernel base)
 nib_unit_test(test_sample decode model text format kernel base)
+nib_unit_test(test_processors decode model text format kernel base)
+target_link_libraries(test_processors PRIVATE m)
 nib_unit_test(test_noise decode model text format kernel base)
 target_compile_definitions(test_noise PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")
 
@@ -9,7 +11,7 @@ target_compile_definitions(test_noise PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_S
 add_library(generate_testing OBJECT unit/table_model.c unit/script_model.c)
 target_link_libraries(generate_testing PUBLIC nib_flags PkgConfig::CMOCKA)
 nib_unit_test(test_stop decode model text format kernel base)
-foreach(name test_generate test_stream test_session test_custom_model test_bench)
+foreach(name test_generate test_generate_options test_stream test_session test_custom_model test_bench)
   nib_unit_test(${name} decode model text format kernel base)
   target_sources(${name} PRIVATE $<TARGET_OBJECTS:generate_testing> $<TARGET_OBJECTS:gguf_testing>)
   target_compile_definitions(${name} PRIVATE NIB_TEST_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")

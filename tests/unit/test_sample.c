@@ -20,7 +20,8 @@
 static float logits[PLAIN_MOST], copy[PLAIN_MOST];
 static plain_kept kept;
 
-static const nib_sample_params neutral = {.temperature = 1, .top_p = 1, .repetition_penalty = 1};
+static const nib_sample_params neutral = {
+    .temperature = 1, .top_p = 1, .typical_p = 1, .repetition_penalty = 1, .repeat_last_n = -1};
 
 static nib_sample_params with_filters(double temperature, int64_t top_k, double top_p, double min_p) {
     nib_sample_params params = neutral;
@@ -39,7 +40,7 @@ static nib_sampler *new_sampler(int64_t V) {
 
 static nib_choice choose_from(nib_sampler *s, const nib_sample_params *params, const nib_sample_place *place,
                               const float *l) {
-    nib_choice choice;
+    nib_choice choice = {0};
     nib_error err;
     if (nib_sampler_choose(&choice, s, params, place, l, &err) != NIB_OK) {
         fail_msg("%s", err.message);
@@ -168,7 +169,7 @@ static void assert_penalised(const float *want, const float *l, int64_t V, doubl
     nib_sample_params params = neutral;
     params.repetition_penalty = penalty;
     params.processed_logprobs = true;
-    nib_sample_place place = {history, n_history, 0, 0, 0};
+    nib_sample_place place = {.history = history, .n_history = n_history};
     nib_sampler *s = new_sampler(V);
     plain_sum sum = plain_logsum(want, V);
     unsigned seen = 0;
@@ -199,7 +200,8 @@ static void a_penalty_of_one_changes_no_bit(void **state) {
     for (uint32_t position = 0; position < 100; position++) {
         nib_sample_params params = neutral;
         params.processed_logprobs = position % 2 == 0;
-        nib_sample_place without = {.position = position}, with = {history, 5, position, 0, 0};
+        nib_sample_place without = {.position = position},
+                         with = {.history = history, .n_history = 5, .position = position};
         nib_choice a = choose(&params, &without, five, 5), b = choose(&params, &with, five, 5);
         assert_memory_equal(&a, &b, sizeof a);
     }
@@ -268,6 +270,8 @@ static void raw_logprobs_are_of_the_untouched_logits(void **state) {
     (void)state;
     const int32_t history[] = {0, 1}, banned[] = {2};
     nib_sample_params params = {.temperature = 0.3,
+                                .typical_p = 1,
+                                .repeat_last_n = -1,
                                 .top_k = 3,
                                 .top_p = 0.9,
                                 .min_p = 0.01,
@@ -276,7 +280,7 @@ static void raw_logprobs_are_of_the_untouched_logits(void **state) {
                                 .n_banned = 1};
     plain_sum sum = plain_logsum(five, 5);
     for (uint32_t position = 0; position < 200; position++) {
-        nib_sample_place place = {history, 2, position, 0, 0};
+        nib_sample_place place = {.history = history, .n_history = 2, .position = position};
         params.greedy = position % 2 == 1;
         nib_choice choice = choose(&params, &place, five, 5);
         assert_true(choice.logprob == (float)((double)five[choice.id] - sum.max - nib_log(sum.total)));
@@ -345,7 +349,9 @@ static void make_setting(setting *s, uint64_t seed, int64_t V) {
     for (int i = 0; i < N_BANNED; i++) {
         s->banned[i] = (int32_t)pick(&r, (uint64_t)V);
     }
-    s->params = (nib_sample_params){.greedy = pick(&r, 8) == 0,
+    s->params = (nib_sample_params){.typical_p = 1,
+                                    .repeat_last_n = -1,
+                                    .greedy = pick(&r, 8) == 0,
                                     .temperature = temperatures[pick(&r, 8)],
                                     .top_k = top_k[pick(&r, 14)],
                                     .top_p = top_p[pick(&r, 12)],
@@ -358,8 +364,10 @@ static void make_setting(setting *s, uint64_t seed, int64_t V) {
                                                 : V > 5 ? pick(&r, 2) * 3
                                                         : 0,
                                     .seed = r};
-    s->place =
-        (nib_sample_place){s->history, pick(&r, 3) * N_HISTORY / 2, (uint32_t)pick(&r, 1000), (uint32_t)pick(&r, 4), 0};
+    s->place = (nib_sample_place){.history = s->history,
+                                  .n_history = pick(&r, 3) * N_HISTORY / 2,
+                                  .position = (uint32_t)pick(&r, 1000),
+                                  .stream = (uint32_t)pick(&r, 4)};
 }
 
 static void assert_equals_plain(nib_sampler *s, const setting *now, uint64_t seed, int64_t V) {
@@ -464,7 +472,7 @@ static void assert_distribution(nib_sample_params params, uint64_t seed, const n
 static void draws_follow_the_exact_distribution(void **state) {
     (void)state;
     static const int32_t history[] = {3, 50, 3, 100, 200, 201, 299, 3}, banned[] = {3, 290};
-    const nib_sample_place empty = {.stream = 1}, with = {history, 8, 0, 2, 0};
+    const nib_sample_place empty = {.stream = 1}, with = {.history = history, .n_history = 8, .stream = 2};
     nib_sample_params ban = neutral, penalty = neutral, all = with_filters(1.5, 60, 0.9, 0.03);
     ban.banned = banned;
     ban.n_banned = 2;
@@ -545,7 +553,7 @@ static void streams_positions_and_seeds_choose_differently(void **state) {
 
 static void assert_refused(const nib_sample_params *params, const float *l, int64_t V, const char *words[3]) {
     nib_sampler *s = new_sampler(V);
-    nib_choice choice = {-7, -7};
+    nib_choice choice = {.id = -7, .logprob = -7};
     nib_error err = {NIB_OK, ""};
     const nib_sample_place place = {.position = 12, .row = 34};
     assert_int_equal(nib_sampler_choose(&choice, s, params, &place, l, &err), NIB_ENUMERIC);
@@ -615,7 +623,7 @@ static void a_penalty_that_overflows_is_an_error(void **state) {
     nib_sample_params params = neutral;
     params.repetition_penalty = 1e-6;
     const int32_t history[] = {1};
-    nib_sample_place place = {history, 1, 2, 0, 0};
+    nib_sample_place place = {.history = history, .n_history = 1, .position = 2};
     const float large[3] = {1, 1e35f, 2};
     assert_int_equal(nib_sampler_choose(&choice, s, &params, &place, large, &err), NIB_ENUMERIC);
     assert_non_null(strstr(err.message, "penalised logit of token 1 is inf"));
